@@ -1,0 +1,1 @@
+//! Turns `specs/` into the generated parts of the suite.

@@ -1,0 +1,2 @@
+//! Command-line entry of the code generator.
+fn main() {}

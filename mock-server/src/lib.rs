@@ -1,0 +1,1 @@
+//! A local sandbox service that really runs commands.

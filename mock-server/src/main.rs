@@ -1,0 +1,2 @@
+//! The server as a program.
+fn main() {}

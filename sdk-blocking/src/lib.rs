@@ -1,0 +1,1 @@
+//! Blocking twin of the SDK.

@@ -1,0 +1,2 @@
+//! Typed async client for cloud code sandboxes.
+pub mod clock;
