@@ -1,1 +1,0 @@
-//! Shared nothing: the examples are the other files of this crate.
