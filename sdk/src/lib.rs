@@ -1,2 +1,30 @@
 //! Typed async client for cloud code sandboxes.
+//!
+//! [`AsyncSandboxer`] is the way in; [`Api`] is the low-level client below it. What can go wrong is one type, [`Error`].
+
+mod call;
 pub mod clock;
+mod command;
+mod config;
+mod error;
+mod generated;
+mod outcome;
+mod output;
+mod retry;
+mod sandboxer;
+pub mod stream;
+mod transport;
+pub mod wire;
+
+pub use call::{CallOptions, Limit, Timeouts};
+pub use command::Command;
+pub use config::{ApiKey, Builder};
+pub use error::{Delivery, Error, ErrorKind, Offsets, PartialOutput, Result};
+pub use generated::{models, operations, operations::Operation};
+pub use outcome::{Outcome, Signal};
+pub use output::Output;
+pub use sandboxer::{
+    Api, AsyncCommand, AsyncFiles, AsyncSandbox, AsyncSandboxer, Attach, Create, ExecStream, Fork, ListOptions,
+    LogStream, MAX_FILE, RequestOptions, Resume, Stop, Ttl, Update,
+};
+pub use stream::ByteBody;

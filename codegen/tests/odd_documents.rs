@@ -1,0 +1,166 @@
+//! Small documents that are odd in every way at once, and ones that must be refused.
+
+use sandboxer_codegen::{Inputs, edits::ExpectedCounts, plan};
+
+const ODD: &str = r##"
+openapi: 3.0.3
+info: {title: 'Odd "API"', version: '9'}
+x-error-codes:
+  invalid_request: {status: 400, meaning: 'Bad, "very" bad'}
+x-repeat-table:
+  - {name: one-status, when: {status: [418]}, repeat: [], why: 'A pot, not a service.'}
+paths:
+  /:
+    get:
+      operationId: self
+      tags: [odd things]
+      summary: "Two\nlines with `ticks` and \\ and \"quotes\""
+      x-repeat: safe
+      x-key-action: null
+      x-errors: [invalid_request]
+      parameters:
+        - {name: type, in: query, required: true, description: A keyword., schema: {type: string}}
+        - {name: async, in: query, schema: {type: boolean, default: false}}
+        - {name: match-all, in: query, schema: {$ref: '#/components/schemas/Colour'}}
+      responses:
+        '200': {description: Yes., content: {application/json: {schema: {$ref: '#/components/schemas/Odd'}}}}
+  /things/{thing-id}/{n}/literal:
+    parameters:
+      - {name: thing-id, in: path, required: true, schema: {type: string}}
+      - {name: n, in: path, required: true, schema: {type: integer, format: int64, maximum: 3}}
+    post:
+      operationId: do-it
+      tags: [odd things]
+      summary: Does it
+      x-repeat: write
+      x-key-action: thing.do
+      requestBody:
+        required: true
+        content: {application/json: {schema: {$ref: '#/components/schemas/DoIt'}}}
+      responses:
+        '204': {description: Bytes., content: {application/octet-stream: {schema: {type: string, format: binary}}}}
+        default: {description: No., content: {text/html: {schema: {type: string}}}}
+components:
+  schemas:
+    Colour:
+      type: string
+      description: A colour
+      enum: [red, dark-blue, Default]
+      default: dark-blue
+    Odd:
+      type: object
+      required: [type, fn]
+      x-essential: [fn]
+      properties:
+        type: {type: string, enum: [odd]}
+        fn: {type: string}
+        nested: {type: array, items: {type: array, items: {$ref: '#/components/schemas/Colour'}}}
+        map: {type: object, additionalProperties: {type: number}}
+        open: {type: object, additionalProperties: true}
+        any: {description: Anything.}
+        Überfeld: {type: boolean, nullable: true}
+        only: {$ref: '#/components/schemas/Empty'}
+    Empty: {type: string, description: An alias of text.}
+    DoIt:
+      type: object
+      required: [self_secret, list]
+      properties:
+        self_secret: {type: string, x-secret: true, minLength: 2}
+        list: {type: array, maxItems: 2, items: {$ref: '#/components/schemas/Inner'}}
+        when: {type: string, format: date-time, nullable: true, x-three-state: true}
+    Inner:
+      type: object
+      properties:
+        deep: {type: integer, minimum: -5}
+"##;
+
+fn counts() -> ExpectedCounts {
+    ExpectedCounts::default()
+        .with("keep-2xx-responses", 1)
+        .with("accept-any-2xx", 2)
+        .with("drop-client-headers", 0)
+        .with("split-streaming-faces", 0)
+        .with("answer-byte-streams", 1)
+        .with("drop-limits", 8)
+        .with("drop-unused-schemas", 0)
+}
+
+fn inputs(spec: &str) -> Inputs {
+    let package = |name: &str| format!("[[package]]\nname = \"{name}\"\nversion = \"1.0.0\"\n");
+    let cargo_lock = ["prettyplease", "progenitor", "typify"].map(package).concat();
+    Inputs { spec: spec.into(), cargo_lock, counts: counts() }
+}
+
+fn text(path: &str) -> String {
+    let artifacts = plan(&inputs(ODD)).unwrap();
+    artifacts.into_iter().find(|artifact| artifact.path == path).unwrap_or_else(|| panic!("no {path}")).text
+}
+
+fn refused(from: &str, to: &str) -> String {
+    assert!(ODD.contains(from), "{from}");
+    plan(&inputs(&ODD.replace(from, to))).unwrap_err().to_string()
+}
+
+#[test]
+fn every_file_is_rust() {
+    for artifact in plan(&inputs(ODD)).unwrap().iter().filter(|artifact| artifact.path.ends_with(".rs")) {
+        syn::parse_file(&artifact.text).unwrap_or_else(|error| panic!("{}: {error}", artifact.path));
+    }
+}
+
+#[test]
+fn keywords_and_odd_letters_become_names() {
+    let models = text("sdk/src/generated/models/odd_things.rs");
+    for line in [
+        "pub fn_: String,",
+        "pub kind: String,",
+        "rename = \"Überfeld\"",
+        "DarkBlue,",
+        "pub deep: Option<i64>,",
+    ] {
+        assert!(models.contains(line), "{line}\n{models}");
+    }
+    assert!(models.contains("crate::wire::open_enum!("), "{models}");
+    assert!(models.contains("pub nested: Option<Vec<Vec<super::Colour>>>,"), "{models}");
+    assert!(models.contains("pub when: crate::wire::Patch<crate::wire::Timestamp>,"), "{models}");
+    let joined: String = models.split_whitespace().collect();
+    assert!(
+        joined.contains("check::length(\"self_secret\",self.self_secret.expose(),2usize,None"),
+        "{models}"
+    );
+    let api = text("sdk/src/generated/api.rs");
+    assert!(api.contains("pub async fn self_("), "{api}");
+}
+
+#[test]
+fn literal_segments_win_and_rules_are_written() {
+    let router = text("mock-server/src/generated/router.rs");
+    assert!(
+        router.contains("Segment::Parameter(\"thing-id\")") && router.contains("default: Some(\"false\")"),
+        "{router}"
+    );
+    let operations = text("sdk/src/generated/operations.rs");
+    assert!(operations.contains("status: Some((418u16, 418u16)),"), "{operations}");
+}
+
+#[test]
+fn what_no_step_understands_is_refused_by_its_place() {
+    for (from, to, says) in [
+        ("minLength: 2", "minLenght: 2", "minLenght"),
+        ("x-repeat: write", "x-repeat: maybe", "/things/"),
+        ("x-errors: [invalid_request]", "x-errors: [what]", "`what`"),
+        ("#/components/schemas/Inner'", "#/components/schemas/Outer'", "Outer"),
+        ("x-essential: [fn]", "x-essential: [gone]", "gone"),
+        ("any: {description: Anything.}", "'kind': {type: string}", "Odd.kind"),
+        ("default: dark-blue", "default: pink", "Colour"),
+        ("{type: integer, minimum: -5}", "{type: string, minimum: -5}", "Inner.deep"),
+        ("{type: integer, minimum: -5}", "{type: string, pattern: '('}", "Inner.deep"),
+        ("'204'", "'404'", "do-it"),
+        ("operationId: do-it", "operationId: self", "`self`"),
+        ("{name: n, in: path", "{name: m, in: path", "`n`"),
+        ("openapi: 3.0.3", "openapi: 3.1.0", "3.1.0"),
+    ] {
+        let error = refused(from, to);
+        assert!(error.contains(says), "{to}: {error}");
+    }
+}

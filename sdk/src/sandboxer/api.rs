@@ -1,0 +1,76 @@
+//! The low-level client. Its methods, one an operation, are generated.
+
+use crate::{
+    call::{CallOptions, fit_command_limit},
+    clock::SharedClock,
+    error::Result,
+    generated::operations::Operation,
+    transport::{Call, Shared, explicit_total},
+};
+use std::{fmt, sync::Arc, time::Duration};
+
+/// The service's API, one method an operation: ids in the path are arguments, everything else is one request value.
+///
+/// Arguments are checked before anything is sent, failed tries are repeated by the operation's repeat class, and time limits
+/// follow the client's or the view's [`CallOptions`]. Cheap to clone.
+#[derive(Clone)]
+pub struct Api {
+    shared: Arc<Shared>,
+    options: Arc<CallOptions>,
+}
+
+impl Api {
+    pub(crate) fn new(shared: Arc<Shared>, options: CallOptions) -> Self {
+        Self { shared, options: Arc::new(options) }
+    }
+
+    /// A view whose calls follow `options`, with the same connections. See [`CallOptions`].
+    #[must_use]
+    pub fn with(&self, options: CallOptions) -> Self {
+        Self { shared: self.shared.clone(), options: Arc::new(options.over(&self.options)) }
+    }
+
+    /// The base URL, without a trailing slash.
+    pub fn base_url(&self) -> &str {
+        self.shared.base().as_str()
+    }
+
+    /// Begins the call of a generated method.
+    pub(crate) fn begin(&self, operation: Operation, path_ids: &[(&'static str, &str)]) -> Result<Call> {
+        Call::begin(&self.shared, &self.options, operation, path_ids)
+    }
+
+    /// What all views share.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// What this view's calls follow.
+    pub(crate) fn options(&self) -> &CallOptions {
+        &self.options
+    }
+
+    pub(crate) fn options_shared(&self) -> Arc<CallOptions> {
+        self.options.clone()
+    }
+
+    /// The client's clock.
+    pub(crate) fn clock(&self) -> &SharedClock {
+        self.shared.clock()
+    }
+
+    /// The command limit to send, in seconds, when the caller asked for `wanted`: rounded up to a whole second, lowered to
+    /// what fits into this view's total limit, refused under 1 s and over 600 s.
+    pub(crate) fn fit_command_limit(&self, wanted: Option<Duration>) -> Result<u32> {
+        fit_command_limit(wanted, explicit_total(&self.options))
+    }
+}
+
+impl fmt::Debug for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Api")
+            .field("base_url", &self.base_url())
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,208 @@
+//! Running commands in a sandbox.
+
+use std::time::Duration;
+
+use super::{process::AsyncCommand, run::ExecStream, sandbox::AsyncSandbox};
+use crate::{
+    command::Command,
+    error::{Delivery, Error, ErrorKind, Result},
+    generated::operations::Operation,
+    models::{CommandAnswer, CommandRequest, CommandResponse},
+    outcome::{End, Outcome},
+    output::{Facts, Output},
+};
+
+/// How long a command that was turned away because the sandbox was still being restored is sent again, and how often.
+const RESTORING: Duration = Duration::from_secs(60);
+const RESTORING_PAUSE: Duration = Duration::from_secs(1);
+
+impl AsyncSandbox {
+    /// Runs a command to its end and answers with its output and outcome.
+    ///
+    /// `command` is a shell line, an argument list, or a [`Command`] with folder, variables and time limit. A command
+    /// that fails, or runs into its limit, is an `Ok` output; [`Output::check`] makes it an error. While the sandbox is
+    /// starting the service holds the call for up to 60 s. Each stream of the output is cut at 8 MiB; stream
+    /// ([`exec_stream`](Self::exec_stream)) what may be longer.
+    ///
+    /// It is sent again only where the service proves that it never ran, so it never runs twice. If the view's total
+    /// limit is shorter than the command's, the command's is lowered to fit.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`](ErrorKind::InvalidInput) before anything is sent: an empty line or list, a NUL, a limit under
+    /// 1 s or over 600 s, a bad name of a variable. Otherwise what the service answered, or that it did not:
+    /// [`Error::delivery`] says whether the command may be running.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// use sandboxer::{Command, Outcome};
+    /// use std::time::Duration;
+    ///
+    /// assert_eq!(sandbox.exec("echo $((40 + 2))").await?.stdout_text(), "42\n");
+    /// assert_eq!(sandbox.exec(["printf", "%s", "a  b"]).await?.check()?.stdout_text(), "a  b");
+    /// let slow = sandbox.exec(Command::shell("sleep 30").timeout(Duration::from_secs(1))).await?;
+    /// assert_eq!(slow.outcome(), Outcome::TimedOut);
+    /// # Ok(()) }
+    /// ```
+    pub async fn exec(&self, command: impl Into<Command>) -> Result<Output> {
+        let request = self.command_request(&command.into(), Operation::Command)?;
+        match self.api().command(self.id(), request).await? {
+            CommandAnswer::Finished(answer) => Ok(output(self.id(), answer)),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Runs a command and hands on its output as it is written. Returns once the command has started.
+    ///
+    /// What is said of [`exec`](Self::exec) about commands, holding and repeating holds here too. Once it has started
+    /// nothing is repeated; a connection that breaks then is an error of the stream, and the command runs on.
+    ///
+    /// # Errors
+    ///
+    /// As [`exec`](Self::exec), and for a stream that breaks before its first frame those of [`ExecStream::next`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// let mut run = sandbox.exec_stream("for i in 1 2 3; do echo $i; done").await?;
+    /// let mut text = String::new();
+    /// while let Some(chunk) = run.next().await {
+    ///     text += &chunk?.text();
+    /// }
+    /// assert_eq!(text, "1\n2\n3\n");
+    /// assert!(run.wait().await?.success());
+    /// # Ok(()) }
+    /// ```
+    pub async fn exec_stream(&self, command: impl Into<Command>) -> Result<ExecStream> {
+        let request = self.command_request(&command.into(), Operation::CommandStream)?;
+        let clock = self.api().clock();
+        let give_up = clock.elapsed() + self.explicit_total().unwrap_or(RESTORING).min(RESTORING);
+        loop {
+            let body = self.api().command_stream(self.id(), request.clone()).await?;
+            let mut stream = ExecStream::new(Box::pin(body), self.id());
+            let Err(error) = stream.open().await else { return Ok(stream) };
+            // The service says so only of a command that never ran, and its stream had not started.
+            let never_ran = error.kind() == ErrorKind::StreamFailed && error.is_retryable();
+            let may_repeat =
+                never_ran && stream.command_id().is_none() && self.api().options().retries != Some(0);
+            if !may_repeat || clock.elapsed() + RESTORING_PAUSE > give_up {
+                return Err(error.with_operation(Operation::CommandStream));
+            }
+            tracing::debug!(
+                code = error.code(),
+                "the command was turned away before it ran; sending it again"
+            );
+            clock.sleep(RESTORING_PAUSE).await;
+        }
+    }
+
+    /// Starts a command in the background and answers as soon as it runs.
+    ///
+    /// It lives until it ends, is [killed](AsyncCommand::kill) or the sandbox stops; a time limit has no effect on it.
+    ///
+    /// # Errors
+    ///
+    /// As [`exec`](Self::exec).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// let command = sandbox.start("echo started; sleep 60").await?;
+    /// let mut attach = command.attach().await?;
+    /// assert_eq!(attach.next().await.unwrap()?.text(), "started\n");
+    /// command.kill().await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn start(&self, command: impl Into<Command>) -> Result<AsyncCommand> {
+        let request = self.command_request(&command.into(), Operation::Command)?.detached(true);
+        match self.api().command(self.id(), request).await? {
+            CommandAnswer::Started(answer) => {
+                Ok(AsyncCommand::new(self.clone(), answer.process_id, Some(answer)))
+            }
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    fn command_request(&self, command: &Command, operation: Operation) -> Result<CommandRequest> {
+        let label =
+            |error: Error| error.with_operation(operation).with_sandbox_id(Some(self.id().to_owned()));
+        let checked =
+            command.checked().map_err(|bad| label(Error::invalid_input(&bad.field, bad.problem)))?;
+        let seconds = self.api().fit_command_limit(checked.limit).map_err(label)?;
+        let mut request = CommandRequest::new(checked.line);
+        request.cwd = checked.cwd;
+        if checked.limit.is_some() || Duration::from_secs(seconds.into()) < crate::call::COMMAND_LIMIT_DEFAULT
+        {
+            request.timeout_seconds = Some(seconds.into());
+        }
+        if !checked.env.is_empty() {
+            request.env = Some(checked.env.into_iter().collect());
+        }
+        Ok(request)
+    }
+
+    /// The service ran the command in another way than it was asked to.
+    fn unexpected(&self, answer: &CommandAnswer) -> Error {
+        let (what, command_id) = match answer {
+            CommandAnswer::Finished(answer) => ("finished", answer.command_id.clone()),
+            CommandAnswer::Started(answer) => ("started in the background", answer.command_id.clone()),
+            CommandAnswer::Other(_) => ("answered in a way this client does not know", None),
+        };
+        Error::new(ErrorKind::Unexpected, "unexpected_response", format!("the command was {what}"))
+            .with_delivery(Delivery::Answered)
+            .with_operation(Operation::Command)
+            .with_sandbox_id(Some(self.id().to_owned()))
+            .with_command_id(command_id)
+    }
+}
+
+fn output(sandbox_id: &str, answer: CommandResponse) -> Output {
+    let outcome = Outcome::from_end(End {
+        timed_out: answer.timed_out,
+        lost: false,
+        signal: answer.signal.as_deref(),
+        exit_code: answer.exit_code,
+        success: Some(answer.success),
+    });
+    let facts = Facts {
+        sandbox_id: sandbox_id.to_owned(),
+        command_id: answer.command_id,
+        stdout_truncated: answer.stdout_truncated == Some(true),
+        stderr_truncated: answer.stderr_truncated == Some(true),
+        oom_killed: answer.oom_killed == Some(true),
+        lossy: false,
+        cwd: answer.cwd,
+        started_at: answer.started_at,
+        finished_at: answer.finished_at,
+    };
+    Output { stdout: answer.stdout.into(), stderr: answer.stderr.into(), outcome, facts }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_becomes_an_output() {
+        let answer: CommandResponse = serde_json::from_value(serde_json::json!({
+            "ok": true, "type": "command.finished", "success": false, "commandId": "cmd_1", "exitCode": null,
+            "signal": "SIGKILL", "oomKilled": true, "stdout": "é", "stderr": "", "stdoutTruncated": true,
+            "timedOut": false, "cwd": "/tmp",
+            "startedAt": "2026-01-01T00:00:00.000Z", "finishedAt": "2026-01-01T00:00:01.500Z",
+        }))
+        .unwrap();
+        let output = output("bx_1", answer);
+        assert_eq!(output.outcome().to_string(), "ended by SIGKILL");
+        assert_eq!(
+            (output.exit_code(), output.command_id(), output.cwd()),
+            (None, Some("cmd_1"), Some("/tmp"))
+        );
+        assert!(output.oom_killed() && output.stdout_truncated() && !output.stderr_truncated());
+        assert_eq!(output.stdout_text(), "é");
+        assert_eq!(output.duration(), Some(Duration::from_millis(1500)));
+    }
+}

@@ -1,0 +1,176 @@
+//! One try: the request goes out, the answer is read whole, all within a limit.
+
+use super::{
+    Context,
+    failure::Failure,
+    headers::ATTEMPT,
+    plan::Reading,
+    sent::{MarkedBody, SendMark},
+};
+use crate::{
+    error::{Error, ErrorKind, envelope},
+    retry::after::retry_after,
+};
+use bytes::{Bytes, BytesMut};
+use futures_util::future::{Either, select};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use reqwest::{Request, Response, ResponseBuilderExt};
+use std::{pin::pin, time::Duration};
+use url::Url;
+
+/// The longest answer that is read into memory.
+pub(crate) const BODY_LIMIT: usize = 64 << 20;
+/// The most that is read of an error's body.
+const ERROR_BODY_LIMIT: usize = 1 << 20;
+
+/// A request that can be sent any number of times.
+pub(super) struct Template {
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Template {
+    /// Takes a request apart; `None` when its body is a stream, which the engine never makes.
+    pub(super) fn new(request: &Request) -> Option<Self> {
+        let body = match request.body() {
+            None => Bytes::new(),
+            Some(body) => Bytes::copy_from_slice(body.as_bytes()?),
+        };
+        let (method, url) = (request.method().clone(), request.url().clone());
+        Some(Self { method, url, headers: request.headers().clone(), body })
+    }
+
+    /// The idempotency key that goes with all tries.
+    pub(super) fn header(&self, name: &http::HeaderName) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    fn request(&self, number: u32, mark: SendMark) -> Request {
+        let mut request = Request::new(self.method.clone(), self.url.clone());
+        *request.headers_mut() = self.headers.clone();
+        request.headers_mut().insert(ATTEMPT, HeaderValue::from(number));
+        *request.body_mut() = Some(reqwest::Body::wrap(MarkedBody::new(self.body.clone(), mark)));
+        request
+    }
+}
+
+/// The limit of a try.
+#[derive(Clone, Copy)]
+pub(super) enum TryLimit {
+    /// That of one attempt.
+    Attempt(Duration),
+    /// What is left of the limit of the whole call.
+    Total { left: Duration, total: Duration },
+}
+
+impl TryLimit {
+    pub(super) fn wait(self) -> Duration {
+        match self {
+            Self::Attempt(limit) => limit,
+            Self::Total { left, .. } => left,
+        }
+    }
+}
+
+/// Sends the request once.
+pub(super) async fn attempt(
+    context: &Context,
+    template: &Template,
+    number: u32,
+    limit: Option<TryLimit>,
+) -> Result<Response, Failure> {
+    let mark = SendMark::default();
+    let exchange = exchange(context, template.request(number, mark.clone()), &mark);
+    let Some(limit) = limit else { return exchange.await };
+    if let Either::Left((exchanged, _)) =
+        select(pin!(exchange), context.shared.clock().sleep(limit.wait())).await
+    {
+        return exchanged;
+    }
+    // Whether a connection takes the request from here on or has taken it before: the mark lets only one be true.
+    let unsent = mark.give_up();
+    Err(match limit {
+        TryLimit::Attempt(limit) => Failure::attempt_timed_out(limit, unsent),
+        TryLimit::Total { total, .. } => Failure::total_timed_out(total, unsent),
+    })
+}
+
+async fn exchange(context: &Context, request: Request, mark: &SendMark) -> Result<Response, Failure> {
+    let sent = context.shared.http().execute(request).await;
+    let response = sent.map_err(|error| Failure::transport(error, mark.give_up()))?;
+    let status = response.status();
+    if !status.is_success() {
+        return Err(refusal(context, response).await);
+    }
+    if context.plan.reading == Reading::Stream { Ok(response) } else { read_whole(context, response).await }
+}
+
+/// Reads an error answer; what of its body cannot be read is left out.
+async fn refusal(context: &Context, mut response: Response) -> Failure {
+    let (status, headers) = (response.status(), response.headers().clone());
+    let mut body = BytesMut::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        let room = ERROR_BODY_LIMIT - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if body.len() == ERROR_BODY_LIMIT {
+            break;
+        }
+    }
+    let body = context.shared.key().redact(body.freeze());
+    Failure::status(status, &headers, &body, retry_after(&headers, context.shared.clock().now()))
+}
+
+/// Reads a success to its end and hands it on as if it had just come.
+async fn read_whole(context: &Context, mut response: Response) -> Result<Response, Failure> {
+    let (status, version, url) = (response.status(), response.version(), response.url().clone());
+    let headers = response.headers().clone();
+    let too_large = || {
+        let message = format!("the answer is over the {} MiB that are read into memory", BODY_LIMIT >> 20);
+        Failure::unexpected(Error::new(ErrorKind::TooLarge, "answer_too_large", message), status, &headers)
+    };
+    if response.content_length().is_some_and(|length| length > BODY_LIMIT as u64) {
+        return Err(too_large());
+    }
+    let mut body = BytesMut::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) if body.len() + chunk.len() > BODY_LIMIT => return Err(too_large()),
+            Ok(Some(chunk)) if body.is_empty() => body = BytesMut::from(chunk),
+            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+            Ok(None) => break,
+            Err(error) => {
+                let message = format!("the answer broke off after {} bytes", body.len());
+                return Err(Failure::half_body(status, message, Some(error)).with_headers(&headers));
+            }
+        }
+    }
+    let wanted = context.plan.reading == Reading::Json || !body.is_empty();
+    if wanted && serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_err_and(|error| error.is_eof()) {
+        let message = format!("the answer's JSON ends early, after {} bytes", body.len());
+        return Err(Failure::half_body(status, message, None).with_headers(&headers));
+    }
+    // Any success is the operation's success: a service that answers 200 for 202 has done what was asked.
+    let expected =
+        context.plan.operation.and_then(|o| StatusCode::from_u16(o.info().success).ok()).unwrap_or(status);
+    let mut rebuilt = http::Response::builder().status(expected).version(version).url(url);
+    if let Some(own) = rebuilt.headers_mut() {
+        *own = headers;
+    }
+    match rebuilt.body(body.freeze()) {
+        Ok(rebuilt) => Ok(rebuilt.into()),
+        Err(error) => {
+            let message = "the answer's head cannot be formed again";
+            let error = Error::new(ErrorKind::Unexpected, "unexpected_response", message).with_source(error);
+            Err(Failure::unexpected(error, status, &HeaderMap::new()))
+        }
+    }
+}
+
+impl Failure {
+    fn with_headers(mut self, headers: &HeaderMap) -> Self {
+        self.error = self.error.with_request_id(envelope::request_id(headers));
+        self
+    }
+}
