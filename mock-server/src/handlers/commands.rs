@@ -1,0 +1,277 @@
+//! Running commands: to their end, as a stream, or in the background.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+
+use super::{Call, files::file_error, hold_until_up, not_ready, stream};
+use crate::{
+    app::App,
+    environment,
+    job::Job,
+    lifecycle,
+    reply::{Answer, ApiError, Outcome},
+    runner::{CommandSpec, OutputMode, RunnerError},
+    space::LocatedKind,
+    store::{StoreError, typed},
+    view::signal_name,
+    world::{
+        commands::{Command, Kept, Mode, OUTPUT_LIMIT, Status, Stream, TEXT_LIMIT},
+        ids,
+        sandboxes::Sandbox,
+        time::iso,
+    },
+};
+
+/// Seconds a command may run when the call does not say.
+const DEFAULT_LIMIT: u64 = 30;
+
+/// The folder of the logs of background commands.
+const LOGS: &str = "~/.sandboxer/processes";
+
+/// The most bytes that a log file of a background command grows to.
+const LOG_LIMIT: u64 = 64 << 20;
+
+pub(super) async fn command(app: &Arc<App>, call: &Call) -> Outcome {
+    let sandbox = call.sandbox(app)?;
+    let mode = match (call.flag("detached"), call.flag("stream")) {
+        (true, _) => Mode::Detached,
+        (false, true) => Mode::Stream,
+        (false, false) => Mode::Sync,
+    };
+    // A caller that goes away while the sandbox starts leaves nothing behind. From here on the rest happens whether or
+    // not it stays: what is begun is watched and recorded.
+    hold_until_up(app, &app.live(&sandbox)).await?;
+    let begun = begin(app.clone(), sandbox, Ask::of(call, mode));
+    let job = app.tasks.spawn(begun).await.map_err(ApiError::internal)??;
+    match mode {
+        Mode::Detached => Ok(started(&job)),
+        Mode::Stream => Ok(Answer::Ndjson(stream::frames(app.clone(), job))),
+        Mode::Sync => {
+            job.ended().await;
+            finished(&job)
+        }
+    }
+}
+
+/// What a call asks for.
+struct Ask {
+    text: String,
+    cwd: Option<String>,
+    env: Vec<(String, String)>,
+    mode: Mode,
+    limit: Option<Duration>,
+}
+
+impl Ask {
+    fn of(call: &Call, mode: Mode) -> Self {
+        let env = call.body.get("env").and_then(Value::as_object);
+        let pair =
+            |(name, value): (&String, &Value)| (name.clone(), value.as_str().unwrap_or_default().to_owned());
+        let seconds = call.body.get("timeoutSeconds").and_then(Value::as_u64).unwrap_or(DEFAULT_LIMIT);
+        Self {
+            text: call.text("command").unwrap_or_default().to_owned(),
+            cwd: call.text("cwd").map(str::to_owned),
+            env: env.into_iter().flatten().map(pair).collect(),
+            mode,
+            limit: (mode != Mode::Detached).then(|| Duration::from_secs(seconds)),
+        }
+    }
+}
+
+async fn begin(app: Arc<App>, sandbox: Sandbox, ask: Ask) -> Result<Arc<Job>, ApiError> {
+    let live = app.live(&sandbox);
+    let turn = loop {
+        hold_until_up(&app, &live).await?;
+        // Whoever stops the sandbox waits for this turn; so what is checked under it stays true until the command is
+        // known to the sandbox.
+        let turn = live.turn.read().await;
+        let state = *live.watch().borrow();
+        if state.is_up() {
+            break turn;
+        }
+        if !state.is_starting() {
+            return Err(not_ready(state));
+        }
+    };
+    let sandbox: Sandbox =
+        app.read(|tx| typed::get(tx, &sandbox.id))?.ok_or_else(|| ApiError::not_found("sandbox"))?;
+    let cwd = working_folder(&app, &sandbox, ask.cwd.as_deref()).await?;
+    let started_at = app.now();
+    let mut record = Command {
+        id: ids::command(started_at),
+        sandbox: sandbox.id.clone(),
+        text: cut(&ask.text).to_owned(),
+        cwd: cwd.clone(),
+        mode: ask.mode,
+        process_id: None,
+        pid: None,
+        status: Status::Running,
+        exit_code: None,
+        signal: None,
+        oom_killed: false,
+        stdout: Kept::default(),
+        stderr: Kept::default(),
+        started_at,
+        finished_at: None,
+    };
+    let spec = CommandSpec {
+        cwd,
+        env: environment::variables(&sandbox, &ask.env),
+        output: match ask.mode {
+            Mode::Sync => OutputMode::KeepFirst,
+            Mode::Stream => OutputMode::Backpressure,
+            Mode::Detached => OutputMode::KeepLast,
+        },
+        output_limit: OUTPUT_LIMIT,
+        ..CommandSpec::new(environment::shell(&ask.text))
+    };
+    let running = match app.runner.spawn(&app.space(&sandbox.id), spec).await {
+        Ok(running) => running,
+        Err(error) => return Err(not_started(&app, &sandbox, record, error)),
+    };
+    record.pid = Some(running.pid());
+    if ask.mode == Mode::Detached {
+        record.process_id = Some(
+            app.write_later(|tx| lifecycle::claim_process_id(tx, &sandbox.id, running.pid(), &record.id))?,
+        );
+    }
+    if sandbox.monitoring {
+        app.write_later(|tx| typed::put::<Command>(tx, &record))?;
+    }
+    let job = Job::begin(&app, &live, record, running, sandbox.monitoring, ask.limit);
+    drop(turn);
+    if ask.mode == Mode::Detached {
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            app.tasks.spawn(copy_to_log(app.clone(), sandbox.id.clone(), job.clone(), stream));
+        }
+    }
+    Ok(job)
+}
+
+/// The folder to run in, links resolved.
+async fn working_folder(app: &App, sandbox: &Sandbox, cwd: Option<&str>) -> Result<String, ApiError> {
+    let Some(cwd) = cwd else { return Ok("/home/user".into()) };
+    let files = environment::files(app, &sandbox.id).map_err(|error| file_error(error, "cwd"))?;
+    let located = files.locate(cwd).await.map_err(|error| file_error(error, "cwd"))?;
+    match located.kind {
+        LocatedKind::Folder => located.path.into_string().map_err(|_| {
+            ApiError::invalid("invalid_path", "cwd", "leads to a folder whose name is not UTF-8")
+        }),
+        _ => Err(ApiError::invalid("invalid_path", "cwd", "must be a folder that is there")),
+    }
+}
+
+/// The first part of a text that the history keeps.
+fn cut(text: &str) -> &str {
+    let mut end = text.len().min(TEXT_LIMIT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// A command that never ran: recorded as failed, answered as an error.
+fn not_started(app: &App, sandbox: &Sandbox, record: Command, error: RunnerError) -> ApiError {
+    let record = Command { status: Status::Failed, finished_at: Some(app.now()), ..record };
+    if sandbox.monitoring
+        && let Err(error) = app.write_later::<_, StoreError>(|tx| typed::put(tx, &record))
+    {
+        tracing::error!(%error, "a record is lost");
+    }
+    match error {
+        RunnerError::BadCwd(_) => {
+            ApiError::invalid("invalid_path", "cwd", "must be a folder that can be entered")
+        }
+        other => ApiError::new(502, "sandbox_direct_failed", format!("the command was not started: {other}"))
+            .retryable(false),
+    }
+}
+
+fn started(job: &Job) -> Answer {
+    let record = job.record();
+    let log = |suffix: &str| format!("{LOGS}/{}.{suffix}", record.process_id.unwrap_or_default());
+    Answer::ok(
+        "command.started",
+        json!({
+            "success": true,
+            "commandId": record.id,
+            "processId": record.process_id,
+            "pid": record.pid,
+            "command": record.text,
+            "cwd": record.cwd,
+            "startedAt": iso(record.started_at),
+            "logPath": log("log"),
+            "errLogPath": log("err.log"),
+        }),
+    )
+}
+
+fn finished(job: &Job) -> Outcome {
+    let record = job.record();
+    if record.status == Status::Lost {
+        return Err(ApiError::new(
+            502,
+            "sandbox_direct_failed",
+            "the sandbox went away while the command ran",
+        )
+        .retryable(false)
+        .detail("commandId", record.id));
+    }
+    let mut body = result(&record);
+    for stream in [Stream::Stdout, Stream::Stderr] {
+        let (_, bytes, _) = job.output(stream, 0, OUTPUT_LIMIT);
+        body[stream.as_str()] = String::from_utf8_lossy(&bytes).into();
+    }
+    Ok(Answer::ok("command.finished", body))
+}
+
+/// What became of a command, without its output.
+pub(super) fn result(record: &Command) -> Value {
+    let timed_out = record.status == Status::TimedOut;
+    json!({
+        "success": record.exit_code == Some(0) && !timed_out,
+        "commandId": record.id,
+        "exitCode": record.exit_code,
+        "signal": record.signal.map(signal_name),
+        "oomKilled": record.oom_killed,
+        "stdoutTruncated": record.stdout.is_cut(),
+        "stderrTruncated": record.stderr.is_cut(),
+        "timedOut": timed_out,
+        "cwd": record.cwd,
+        "startedAt": iso(record.started_at),
+        "finishedAt": crate::view::time_or_null(record.finished_at),
+    })
+}
+
+/// The files that the output of a background command goes to as well: standard output, standard error.
+pub(super) fn log_paths(process_id: u64) -> [String; 2] {
+    [format!("{LOGS}/{process_id}.log"), format!("{LOGS}/{process_id}.err.log")]
+}
+
+async fn copy_to_log(app: Arc<App>, sandbox: String, job: Arc<Job>, stream: Stream) {
+    let Some(process_id) = job.record().process_id else { return };
+    let [stdout, stderr] = log_paths(process_id);
+    let path = match stream {
+        Stream::Stdout => stdout,
+        Stream::Stderr => stderr,
+    };
+    let path = path.trim_start_matches("~/").to_owned();
+    let Ok(files) = environment::files(&app, &sandbox) else { return };
+    let ring = job.ring(stream);
+    let mut offset = 0;
+    loop {
+        let chunk = ring.read_at(offset, 1 << 20);
+        offset = chunk.next_offset();
+        let is_last = chunk.closed && offset >= chunk.end;
+        // The first write makes the file, also for a command that says nothing.
+        if let Err(error) = files.append_log(&path, chunk.bytes, LOG_LIMIT).await {
+            tracing::debug!(%error, "the log of a background command is given up");
+            return;
+        }
+        if is_last {
+            return;
+        }
+        ring.changed_since(offset).await;
+    }
+}

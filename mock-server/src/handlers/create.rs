@@ -1,0 +1,349 @@
+//! New sandboxes, from nothing or from another one's disk, and stopped ones brought back.
+
+use std::{collections::HashSet, sync::Arc};
+
+use serde_json::{Value, json};
+
+use super::{
+    Call, not_ready,
+    starts::{self, Ttl},
+};
+use crate::{
+    app::{App, lock},
+    auth::{self, Access},
+    lifecycle,
+    reply::{Answer, ApiError, Outcome},
+    space,
+    store::{Reader, typed},
+    view,
+    world::{
+        accounts::Organisation,
+        idempotency::{self, REMEMBERED_MS, UsedKey, used_key},
+        ids, limits,
+        sandboxes::{Sandbox, State},
+        stops::{Stop, StopStatus, stop_key},
+        time::Millis,
+    },
+};
+
+pub(super) async fn create(app: &Arc<App>, call: &Call) -> Outcome {
+    let organisation = app.read(|tx| payer(tx, call))?;
+    let wallet_key = organisation.as_ref().map_or("", |organisation| organisation.id.as_str()).to_owned();
+    let mut turn = match KeyTurn::take(app, call, "create", &wallet_key)? {
+        Taken::Mine(turn) => turn,
+        Taken::Before(sandbox) => return created(app, call, &sandbox),
+    };
+    let now = app.now();
+    let environment = starts::environment(call)?;
+    if call.text("from").is_some() {
+        let problem = "from names no snapshot or share code that may be used";
+        return Err(ApiError::new(404, "snapshot_not_found", problem).detail("field", "from"));
+    }
+    let ttl = starts::ttl(&call.body).or(Some(starts::DEFAULT_TTL));
+    let no_env = call.flag("noEnv");
+    let id = ids::sandbox();
+    let sandbox = Sandbox {
+        account: call.caller.account.id.clone(),
+        organisation: organisation.as_ref().map(|organisation| organisation.id.clone()),
+        name: id.clone(),
+        state: State::Provisioning,
+        error: None,
+        kind: call.text("type").unwrap_or("default").to_owned(),
+        env: starts::env(&call.body).unwrap_or_default(),
+        environment: if no_env { None } else { environment.or_else(|| Some("base".into())) },
+        snapshots: call.flag_or("snapshots", true),
+        monitoring: call.flag_or("monitoring", true),
+        ttl_seconds: ttl,
+        created_at: now,
+        updated_at: now,
+        archive_after: starts::deadline(now, ttl),
+        subdomain: ids::subdomain(),
+        snapshot_at: None,
+        setup_script: call.text("setupScript").map(str::to_owned),
+        setup_status: call.text("setupScript").map(|_| "pending".to_owned()),
+        setup_error: None,
+        stop: None,
+        has_machine: false,
+        started_once: false,
+        id,
+    };
+    app.write(|tx| {
+        let wallet = call.caller.wallet(tx, organisation)?;
+        starts::allow(app, tx, call, &wallet, &sandbox.kind, now)?;
+        limits::note_start(tx, &wallet.key, &sandbox.id, now)?;
+        typed::put(tx, &sandbox)?;
+        turn.remember(tx, &sandbox.id, now)
+    })?;
+    lifecycle::boot(app, &sandbox);
+    app.deadlines_changed.notify_one();
+    created(app, call, &sandbox.id)
+}
+
+/// The answer to a create, for the first call and for those that repeat it.
+fn created(app: &App, call: &Call, id: &str) -> Outcome {
+    app.read(|tx| {
+        let (sandbox, access) = call.caller.see(tx, id)?;
+        let is_starting = sandbox.state.is_starting();
+        let body = json!({
+            "status": if is_starting { "provisioning" } else { "ready" },
+            "ttlSeconds": sandbox.ttl_seconds,
+            "sandbox": view::sandbox(tx, &sandbox, access)?,
+        });
+        Ok(Answer::new(202, "sandbox.created", body))
+    })
+}
+
+/// Who pays for a create: `org` of the body, then `teamId`, then what the query or the header named.
+fn payer(tx: &dyn Reader, call: &Call) -> Result<Option<Organisation>, ApiError> {
+    match (call.body.get("org"), call.text("teamId")) {
+        (Some(Value::Null), _) => Ok(None),
+        (Some(Value::String(named)), _) => auth::organisation(tx, &call.caller.account, named),
+        (_, Some(named)) => auth::organisation(tx, &call.caller.account, named),
+        _ => Ok(call.caller.organisation.clone()),
+    }
+}
+
+pub(super) async fn fork(app: &Arc<App>, call: &Call) -> Outcome {
+    let source = call.sandbox(app)?;
+    let mut turn = match KeyTurn::take(app, call, &format!("fork {}", source.id), "")? {
+        Taken::Mine(turn) => turn,
+        Taken::Before(sandbox) => return forked(app, call, &sandbox),
+    };
+    check_forkable(&source)?;
+    let now = app.now();
+    let environment = starts::environment(call)?;
+    let ttl = starts::ttl(&call.body).or(Some(starts::DEFAULT_TTL));
+    let no_env = call.flag("noEnv") || source.environment.is_none();
+    let id = ids::sandbox();
+    let copy = Sandbox {
+        account: call.caller.account.id.clone(),
+        organisation: source.organisation.clone(),
+        name: source.name.clone(),
+        state: State::Provisioning,
+        error: None,
+        kind: call.text("type").map_or_else(|| source.kind.clone(), str::to_owned),
+        env: starts::env(&call.body).unwrap_or_else(|| source.env.clone()),
+        environment: if no_env { None } else { environment.or_else(|| source.environment.clone()) },
+        snapshots: source.snapshots,
+        monitoring: call.flag_or("monitoring", source.monitoring),
+        ttl_seconds: ttl,
+        created_at: now,
+        updated_at: now,
+        archive_after: starts::deadline(now, ttl),
+        subdomain: ids::subdomain(),
+        snapshot_at: None,
+        setup_script: None,
+        setup_status: None,
+        setup_error: None,
+        stop: None,
+        has_machine: false,
+        started_once: true,
+        id,
+    };
+    let allow = |tx: &dyn Reader| {
+        let organisation = match &copy.organisation {
+            Some(id) => typed::get(tx, id)?,
+            None => None,
+        };
+        let wallet = call.caller.wallet(tx, organisation)?;
+        starts::allow(app, tx, call, &wallet, &copy.kind, now)?;
+        Ok::<_, ApiError>(wallet)
+    };
+    // Asked twice: before the copy, to refuse early, and with the start itself, when somebody else may have come first.
+    app.read(allow)?;
+    copy_disk(app, &source.id, &copy.id).await?;
+    let stored = app.write(|tx| {
+        let wallet = allow(tx)?;
+        limits::note_start(tx, &wallet.key, &copy.id, now)?;
+        typed::put(tx, &copy)?;
+        turn.remember(tx, &copy.id, now)
+    });
+    if let Err(error) = stored {
+        discard(app, &copy.id).await;
+        return Err(error);
+    }
+    lifecycle::boot(app, &copy);
+    app.deadlines_changed.notify_one();
+    forked(app, call, &copy.id)
+}
+
+fn forked(app: &App, call: &Call, id: &str) -> Outcome {
+    app.read(|tx| {
+        let (sandbox, access) = call.caller.see(tx, id)?;
+        let body = json!({
+            "id": sandbox.id,
+            "status": "forking",
+            "sandbox": view::sandbox(tx, &sandbox, access)?,
+        });
+        Ok(Answer::new(202, "sandbox.forking", body))
+    })
+}
+
+fn check_forkable(source: &Sandbox) -> Result<(), ApiError> {
+    match source.state {
+        State::Archived if !source.has_disk() => Err(no_snapshot()),
+        State::Archived | State::Archiving | State::Ready | State::Idle | State::Running => Ok(()),
+        state => Err(not_ready(state)),
+    }
+}
+
+fn no_snapshot() -> ApiError {
+    ApiError::new(409, "no_snapshot", "the sandbox keeps no snapshots and its disk is gone").retryable(false)
+}
+
+/// Copies a disk as it is now, before the answer goes out: what the source writes later is not in the copy.
+async fn copy_disk(app: &App, from: &str, to: &str) -> Result<(), ApiError> {
+    let target = app.space(to).root;
+    match space::copy_tree(app.space(from).root, target).await {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            discard(app, to).await;
+            Err(ApiError::internal(format!("the disk of {from} could not be copied: {error}")))
+        }
+    }
+}
+
+async fn discard(app: &App, id: &str) {
+    if let Err(error) = space::remove_tree(app.space(id).root).await {
+        tracing::error!(sandbox = %id, %error, "a copied disk could not be removed");
+    }
+}
+
+pub(super) fn resume(app: &Arc<App>, call: &Call) -> Outcome {
+    let now = app.now();
+    let id = call.id("sandboxId");
+    let environment = starts::environment(call)?;
+    let sandbox = app.write(|tx| {
+        let mut sandbox = call.caller.own(tx, id)?;
+        match sandbox.state {
+            State::Archived | State::Archiving | State::Error => {}
+            state => return Err(not_ready(state)),
+        }
+        if !sandbox.has_disk() && sandbox.state != State::Error {
+            return Err(no_snapshot());
+        }
+        if let Some(kind) = call.text("type") {
+            sandbox.kind = kind.to_owned();
+        }
+        let organisation = match &sandbox.organisation {
+            Some(id) => typed::get(tx, id)?,
+            None => None,
+        };
+        let wallet = call.caller.wallet(tx, organisation)?;
+        starts::allow(app, tx, call, &wallet, &sandbox.kind, now)?;
+        limits::note_start(tx, &wallet.key, &format!("{id}-{}", ids::request()), now)?;
+        if let Some(stop_id) = &sandbox.stop
+            && let Some(mut stop) = typed::get::<Stop>(tx, &stop_key(id, stop_id))?
+            && stop.status == StopStatus::Pending
+        {
+            stop.status = StopStatus::Superseded;
+            stop.ended_at = Some(now);
+            typed::put(tx, &stop)?;
+        }
+        if let Some(env) = starts::env(&call.body) {
+            sandbox.env = env;
+        }
+        if call.flag("noEnv") {
+            sandbox.environment = None;
+        } else if sandbox.environment.is_some() && environment.is_some() {
+            sandbox.environment = environment;
+        }
+        let ttl = starts::ttl(&call.body);
+        if ttl != Ttl::LeftOut {
+            sandbox.ttl_seconds = ttl.or(None);
+        }
+        sandbox.archive_after = starts::deadline(now, sandbox.ttl_seconds);
+        sandbox.state = State::Provisioning;
+        sandbox.has_machine = false;
+        sandbox.error = None;
+        sandbox.updated_at = now;
+        typed::put(tx, &sandbox)?;
+        app.live(&sandbox).turn_to_new_course();
+        Ok(sandbox)
+    })?;
+    lifecycle::boot(app, &sandbox);
+    app.deadlines_changed.notify_one();
+    app.read(|tx| {
+        let body = json!({
+            "id": sandbox.id,
+            "status": "resuming",
+            "sandbox": view::sandbox(tx, &sandbox, Access::Owner)?,
+        });
+        Ok(Answer::new(202, "sandbox.resuming", body))
+    })
+}
+
+/// An idempotency key while its call is at work; gives the key back when the call ends without a sandbox.
+struct KeyTurn<'a> {
+    at_work: &'a std::sync::Mutex<HashSet<String>>,
+    /// Nothing if the call has no key.
+    used: Option<UsedKey>,
+}
+
+enum Taken<'a> {
+    /// This call is the first with its key, or has none.
+    Mine(KeyTurn<'a>),
+    /// An earlier call with the key and the same body made this sandbox.
+    Before(String),
+}
+
+impl<'a> KeyTurn<'a> {
+    fn take(app: &'a App, call: &Call, what: &str, wallet: &str) -> Result<Taken<'a>, ApiError> {
+        let at_work = &app.keys_at_work;
+        let Some(key) = call.header("idempotency-key") else {
+            return Ok(Taken::Mine(Self { at_work, used: None }));
+        };
+        let used = UsedKey {
+            account: call.caller.account.id.clone(),
+            key: key.to_owned(),
+            fingerprint: idempotency::fingerprint(what, wallet, &call.body),
+            sandbox: String::new(),
+            used_at: app.now(),
+        };
+        let name = used_key(&used.account, &used.key);
+        // Taken first and looked up second: the first call stores its sandbox before it gives the key back.
+        if !lock(at_work).insert(name.clone()) {
+            return Err(ApiError::new(
+                409,
+                "idempotency_in_progress",
+                "another call with this Idempotency-Key is still at work",
+            )
+            .retryable(true)
+            .retry_after(1));
+        }
+        let fingerprint = used.fingerprint.clone();
+        let turn = Self { at_work, used: Some(used) };
+        let before = app.read(|tx| typed::get::<UsedKey>(tx, &name))?;
+        match before.filter(|before| before.used_at > app.now() - REMEMBERED_MS) {
+            None => Ok(Taken::Mine(turn)),
+            Some(before) if before.fingerprint == fingerprint => Ok(Taken::Before(before.sandbox)),
+            Some(_) => Err(ApiError::new(
+                409,
+                "idempotency_key_reused",
+                "this Idempotency-Key was used with another body in the last 24 hours",
+            )
+            .retryable(false)),
+        }
+    }
+
+    /// Binds the key to the sandbox that the call made.
+    fn remember(
+        &mut self,
+        tx: &mut dyn crate::store::Writer,
+        sandbox: &str,
+        now: Millis,
+    ) -> Result<(), ApiError> {
+        if let Some(used) = &self.used {
+            typed::put(tx, &UsedKey { sandbox: sandbox.to_owned(), used_at: now, ..used.clone() })?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for KeyTurn<'_> {
+    fn drop(&mut self) {
+        if let Some(used) = &self.used {
+            lock(self.at_work).remove(&used_key(&used.account, &used.key));
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Small files in and out, and artifacts.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use base64::{Engine as _, engine::general_purpose};
+use bytes::Bytes;
+use serde_json::json;
+
+use super::{Call, hold_until_up, not_ready, not_running};
+use crate::{
+    app::App,
+    environment,
+    reply::{Answer, ApiError, Outcome},
+    space::{ARTIFACT_LIMIT, FILE_LIMIT, FileError, Files},
+    world::sandboxes::{Sandbox, State},
+};
+
+/// What went wrong with a file, in the service's words; `field` is the parameter that named it.
+pub(super) fn file_error(error: FileError, field: &str) -> ApiError {
+    match error {
+        FileError::InvalidPath { reason } => {
+            ApiError::new(400, "invalid_path", format!("{field} must lead into /home/user or /tmp: {reason}"))
+                .detail("field", field)
+        }
+        FileError::NotFound => ApiError::new(404, "path_not_found", format!("there is no file at {field}")),
+        FileError::IsDirectory => ApiError::invalid("invalid_path", field, "names a folder, not a file"),
+        FileError::NotRegular => {
+            ApiError::invalid("invalid_path", field, "names a pipe, socket or device, not a file")
+        }
+        FileError::TooLarge { limit, size } => {
+            ApiError::new(400, "file_too_large", format!("{size} bytes are more than the limit of {limit}"))
+                .detail("limit", limit)
+                .detail("size", size)
+        }
+        other => ApiError::new(502, "sandbox_direct_failed", other.to_string()).retryable(false),
+    }
+}
+
+/// Waits until the files can be had. The path is judged first, also when the sandbox is stopped.
+async fn open(app: &Arc<App>, sandbox: &Sandbox, path: &str) -> Result<Files, ApiError> {
+    let live = app.live(sandbox);
+    let state = *live.watch().borrow();
+    if state.is_starting() {
+        if is_outside(path) {
+            return Err(file_error(FileError::InvalidPath { reason: "it leads outside" }, "path"));
+        }
+        hold_until_up(app, &live).await?;
+    }
+    let files = match environment::files(app, &sandbox.id) {
+        Ok(files) => Some(files),
+        // A disk that was never made or is erased: only the path itself can be judged.
+        Err(FileError::NotFound) => None,
+        Err(error) => return Err(file_error(error, "path")),
+    };
+    match &files {
+        Some(files) => drop(files.locate(path).await.map_err(|error| file_error(error, "path"))?),
+        None if is_outside(path) => {
+            return Err(file_error(FileError::InvalidPath { reason: "it leads outside" }, "path"));
+        }
+        None => {}
+    }
+    let state = *live.watch().borrow();
+    match (state, files) {
+        (state, Some(files)) if state.is_up() => Ok(files),
+        (State::Archived | State::Archiving, _) => Err(not_running(state)),
+        (state, _) => Err(not_ready(state)),
+    }
+}
+
+/// Whether a path leads outside by its text alone.
+fn is_outside(path: &str) -> bool {
+    let full = if path.starts_with('/') { path.to_owned() } else { format!("/home/user/{path}") };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in full.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        if part == ".." {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    !(parts.starts_with(&["home", "user"]) || parts.starts_with(&["tmp"])) || path.contains('\0')
+}
+
+pub(super) async fn read(app: &Arc<App>, call: &Call) -> Outcome {
+    let sandbox = call.sandbox(app)?;
+    let path = call.query("path").unwrap_or_default();
+    let files = open(app, &sandbox, path).await?;
+    let bytes = files.read(path, FILE_LIMIT).await.map_err(|error| file_error(error, "path"))?;
+    let is_base64 = call.query("encoding") == Some("base64");
+    let content = match is_base64 {
+        true => general_purpose::STANDARD.encode(&bytes),
+        false => String::from_utf8_lossy(&bytes).into_owned(),
+    };
+    let body = json!({
+        "success": true,
+        "path": path,
+        "encoding": if is_base64 { "base64" } else { "utf8" },
+        "size": bytes.len(),
+        "content": content,
+    });
+    Ok(Answer::ok("file.read", body))
+}
+
+pub(super) async fn write(app: &Arc<App>, call: &Call) -> Outcome {
+    let sandbox = call.sandbox(app)?;
+    let path = call.text("path").unwrap_or_default();
+    let content = call.text("content").unwrap_or_default();
+    let is_base64 = call.text("encoding") == Some("base64");
+    let bytes = match is_base64 {
+        true => general_purpose::STANDARD
+            .decode(content)
+            .map_err(|_| ApiError::invalid("invalid_request", "content", "is not base64"))?,
+        false => content.as_bytes().to_vec(),
+    };
+    let files = open(app, &sandbox, path).await?;
+    let written =
+        files.write(path, Bytes::from(bytes), FILE_LIMIT).await.map_err(|error| file_error(error, "path"))?;
+    let body = json!({
+        "success": true,
+        "path": path,
+        "encoding": if is_base64 { "base64" } else { "utf8" },
+        "size": written.size,
+    });
+    Ok(Answer::ok("file.written", body))
+}
+
+pub(super) async fn artifact(app: &Arc<App>, call: &Call) -> Outcome {
+    let sandbox = call.sandbox(app)?;
+    let path = call.query("path").unwrap_or_default();
+    let files = open(app, &sandbox, path).await?;
+    let stream = files.stream(path, ARTIFACT_LIMIT).await.map_err(|error| file_error(error, "path"))?;
+    let size = stream.size();
+    Ok(Answer::Bytes(Body::from_stream(stream), size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_outside;
+
+    #[test]
+    fn paths_are_judged_by_their_text_when_there_is_no_disk() {
+        for inside in ["a", "./a/../b", "/home/user", "/tmp/x", "../user/x", "/home/../tmp"] {
+            assert!(!is_outside(inside), "{inside}");
+        }
+        for outside in ["/etc/passwd", "..", "../..", "/", "/home", "/home/user2", "/tmp/../etc", "a\0b"] {
+            assert!(is_outside(outside), "{outside:?}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Background commands and the process table.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Call, commands::log_paths, history::monitored, not_running};
+use crate::{
+    app::App,
+    output::Source,
+    reply::{Answer, ApiError, Outcome},
+    store::Table,
+    view::{self, process_status, signal_name, time_or_null},
+    world::{
+        commands::{Status, Stream},
+        time::{Millis, iso},
+    },
+};
+
+/// The most bytes of a stream that one status shows.
+const STATUS_LIMIT: usize = 8 << 20;
+
+/// The most processes that are listed, and characters of a command line.
+const LISTED: usize = 500;
+const CHARACTERS: usize = 1000;
+
+pub(super) fn status(app: &App, call: &Call) -> Outcome {
+    let sandbox = call.sandbox(app)?;
+    let source = Source::process(app, &sandbox, call.id("processId"))?;
+    if !sandbox.state.is_up() {
+        return Err(not_running(sandbox.state));
+    }
+    let offsets = ["stdoutOffset", "stderrOffset"].map(|name| call.number(name));
+    let by_offset = offsets.iter().any(Option::is_some);
+    let tail = call.number("tailBytes").and_then(|tail| usize::try_from(tail).ok()).unwrap_or(STATUS_LIMIT);
+    // Read before the record: what is said to have ended has then been shown to its end.
+    let record = source.record();
+    let is_running = record.status == Status::Running;
+    let mut body = json!({
+        "success": record.status == Status::Exited && record.exit_code == Some(0),
+        "processId": record.process_id,
+        "pid": record.pid,
+        "status": process_status(record.status),
+        "known": record.status != Status::Lost,
+        "running": is_running,
+        "exitCode": record.exit_code.filter(|_| record.status != Status::Lost),
+        "signal": record.signal.filter(|_| record.status != Status::Lost).map(signal_name),
+        "oomKilled": record.oom_killed,
+        "command": record.text,
+        "cwd": record.cwd,
+        "startedAt": iso(record.started_at),
+        "finishedAt": time_or_null(record.finished_at),
+    });
+    let mut more = false;
+    for (stream, offset) in [Stream::Stdout, Stream::Stderr].into_iter().zip(offsets) {
+        let name = stream.as_str();
+        let (text, cut) = if by_offset {
+            let part = source.part(app, stream, offset.unwrap_or(0), STATUS_LIMIT)?;
+            more |= part.next() < part.end;
+            body[format!("{name}Offset")] = part.offset.into();
+            body[format!("{name}NextOffset")] = part.next().into();
+            (String::from_utf8_lossy(&part.bytes).into_owned(), part.offset > offset.unwrap_or(0))
+        } else {
+            let end = stream.kept(&record).end;
+            let part = source.part(app, stream, end.saturating_sub(tail as u64), tail)?;
+            (String::from_utf8_lossy(&part.bytes).into_owned(), part.offset > 0)
+        };
+        body[name] = text.into();
+        body[format!("{name}Truncated")] = cut.into();
+    }
+    if by_offset {
+        body["more"] = more.into();
+    }
+    let [log, err_log] = log_paths(record.process_id.unwrap_or_default());
+    body["logPath"] = log.into();
+    body["errLogPath"] = err_log.into();
+    Ok(Answer::ok("command.status", body))
+}
+
+pub(super) async fn stop(app: &Arc<App>, call: &Call) -> Outcome {
+    let sandbox = call.sandbox(app)?;
+    let source = Source::process(app, &sandbox, call.id("processId"))?;
+    if !sandbox.state.is_up() {
+        return Err(not_running(sandbox.state));
+    }
+    let signaled = match &source {
+        Source::Live(job) => {
+            // Carried through even if the caller goes away.
+            let job = job.clone();
+            app.tasks.spawn(async move { job.kill().await }).await.map_err(ApiError::internal)?
+        }
+        Source::Stored(_) => false,
+    };
+    let record = source.record();
+    let body = json!({
+        "processId": record.process_id,
+        "running": false,
+        "signaled": signaled,
+        "command": view::command(&record),
+    });
+    Ok(Answer::ok("command.stopped", body))
+}
+
+pub(super) async fn list(app: &App, call: &Call) -> Outcome {
+    let (sandbox, _) = app.read(|tx| call.caller.see(tx, call.id("sandboxId")))?;
+    monitored(&sandbox)?;
+    if !sandbox.state.is_up() {
+        return stored(app, &sandbox.id);
+    }
+    let samples = app.runner.processes(&app.space(&sandbox.id)).await.map_err(ApiError::internal)?;
+    let jobs = app.live(&sandbox).jobs();
+    let known: Vec<_> =
+        jobs.iter().map(|job| job.record()).filter(|job| job.status == Status::Running).collect();
+    // A process belongs to the command whose main process is the nearest above it.
+    let owner = |pid: u32| {
+        let mut at = pid;
+        for _ in 0..=samples.len() {
+            if let Some(job) = known.iter().find(|job| job.pid == Some(at)) {
+                return Some(job.id.clone());
+            }
+            at = samples.iter().find(|sample| sample.pid == at)?.parent;
+        }
+        None
+    };
+    let shown: Vec<Value> = samples
+        .iter()
+        .take(LISTED)
+        .map(|sample| view::process(sample, owner(sample.pid).as_deref(), CHARACTERS))
+        .collect();
+    let body = json!({"live": true, "sampledAt": iso(app.now()), "total": samples.len(), "processes": shown});
+    Ok(Answer::ok("process.list", body))
+}
+
+/// The last look at the processes before the sandbox was stopped.
+fn stored(app: &App, id: &str) -> Outcome {
+    let bytes = app.read(|tx| tx.get(Table::Samples, id))?;
+    let sample: Value = match bytes {
+        Some(bytes) => serde_json::from_slice(&bytes).map_err(ApiError::internal)?,
+        None => json!({"sampledAt": null, "total": 0, "processes": []}),
+    };
+    let sampled_at: Option<Millis> = sample["sampledAt"].as_i64();
+    let body = json!({
+        "live": false,
+        "sampledAt": time_or_null(sampled_at),
+        "total": sample["total"],
+        "processes": sample["processes"],
+    });
+    Ok(Answer::ok("process.list", body))
+}

@@ -1,0 +1,178 @@
+//! The server's thread: what is opened before the first connection, and what is closed after the last.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener as StdListener},
+    sync::{Arc, mpsc},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use sandboxer::clock::{Clock as _, SystemClock};
+use tokio::net::TcpListener;
+
+use crate::{
+    app::App,
+    builder::{Choice, MockServerBuilder, StartError},
+    faults::{Faults, FaultyListener},
+    folders::{FolderError, Folders},
+    lifecycle,
+    record::Recorder,
+    runner::{self, RunnerOptions},
+    serve::{self, Service},
+    store::{Durability, RedbStore, Store, StoreError, Table, typed},
+    world::{accounts::Key, time},
+};
+
+/// How long background work has to end once the server closes.
+const CLOSING: Duration = Duration::from_secs(3);
+
+/// What the server's thread reports once connections are accepted.
+pub(crate) struct Ready {
+    pub(crate) service: Service,
+    pub(crate) address: SocketAddr,
+    pub(crate) notice: Option<String>,
+}
+
+type ReadySender = mpsc::SyncSender<Result<Ready, StartError>>;
+
+/// Starts the thread and waits until it accepts connections.
+pub(crate) fn launch(builder: MockServerBuilder) -> Result<(Ready, JoinHandle<()>), StartError> {
+    let (ready, started) = mpsc::sync_channel(1);
+    let thread = std::thread::Builder::new()
+        .name("sandboxer-mock-server".into())
+        .spawn(move || run(builder, &ready))
+        .map_err(StartError::Io)?;
+    let gone = || StartError::Io(io::Error::other("the server's thread ended"));
+    let ready = started.recv().map_err(|_| gone())??;
+    Ok((ready, thread))
+}
+
+/// The server's thread, from its first line to its last.
+fn run(builder: MockServerBuilder, ready: &ReadySender) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("sandboxer-mock-server-worker")
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return report(ready, StartError::Io(error)),
+    };
+    let folders = runtime.block_on(serve_until_closed(builder, ready));
+    // Nothing may write below the folders any more when they are removed.
+    runtime.shutdown_timeout(CLOSING);
+    drop(folders);
+}
+
+fn report(ready: &ReadySender, error: StartError) {
+    // Whoever waits for it is gone only if its thread is.
+    let _ = ready.send(Err(error));
+}
+
+async fn serve_until_closed(builder: MockServerBuilder, ready: &ReadySender) -> Option<Folders> {
+    let Opened { service, listener, folders, notice } = match open(builder).await {
+        Ok(opened) => opened,
+        Err(error) => {
+            report(ready, error);
+            return None;
+        }
+    };
+    let app = service.app.clone();
+    let deadlines = tokio::spawn(lifecycle::keep_deadlines(app.clone()));
+    let address = listener.local_addr();
+    let _ = ready.send(Ok(Ready { service: service.clone(), address, notice }));
+    let end_commands = async || {
+        for live in app.all_live() {
+            live.jobs().iter().for_each(|job| job.lose());
+        }
+        app.runner.shutdown().await;
+    };
+    // Calls that wait for a command are answered while their connections are still open.
+    let ended_early = async {
+        app.closing.cancelled().await;
+        end_commands().await;
+    };
+    tokio::join!(serve::serve(service, listener), ended_early);
+    // A call that was on its way may have started something since.
+    end_commands().await;
+    app.tasks.close();
+    let clock = SystemClock::new();
+    tokio::select! {
+        () = app.tasks.wait() => {}
+        () = clock.sleep(CLOSING) => tracing::warn!("background work did not end in time"),
+    }
+    let _ = deadlines.await;
+    // What could wait until now is written.
+    if let Err(error) = app.write::<(), StoreError>(|_| Ok(())) {
+        tracing::error!(%error, "the last changes could not be stored");
+    }
+    Some(folders)
+}
+
+struct Opened {
+    service: Service,
+    listener: FaultyListener,
+    folders: Folders,
+    notice: Option<String>,
+}
+
+async fn open(builder: MockServerBuilder) -> Result<Opened, StartError> {
+    let MockServerBuilder { listen, world, runner, network, data_dir, clock, .. } = builder;
+    let listener = listen_on(listen).map_err(|error| StartError::Listen(listen, error))?;
+    let listener = TcpListener::from_std(listener).map_err(StartError::Io)?;
+    let faults = Faults::new(clock.clone());
+    let recorder = Recorder::new(clock.clone());
+    let listener = FaultyListener::new(listener, faults.wire()).map_err(StartError::Io)?;
+    let folders = match &data_dir {
+        Some(folder) => Folders::kept(folder),
+        None => Folders::temporary(),
+    }
+    .map_err(|error| match error {
+        FolderError::InUse(folder) => StartError::DataInUse(folder),
+        FolderError::Io(folder, error) => StartError::Folder(folder, error),
+    })?;
+    let store = open_store(&folders)?;
+    let (runner, notice) = match runner {
+        Choice::Own(runner) => (runner, None),
+        Choice::Kind(kind) => {
+            let options = RunnerOptions::new(clock.clone())
+                .network(network)
+                .hide(folders.root())
+                .scratch(folders.scratch());
+            runner::open(kind, &options)
+                .await
+                .map_err(|error| StartError::Runner(format!("--runner {kind}: {error}")))?
+        }
+    };
+    let now = time::now(&*clock);
+    let planted = typed::write(&*store, Durability::Now, |tx| {
+        // Keys are good for the run they were given to.
+        for key in typed::with_prefix::<Key>(tx, "")? {
+            tx.remove(Table::Keys, &key.digest)?;
+        }
+        world.plant(tx, now)
+    });
+    planted.map_err(|error| StartError::Store(error.to_string()))?;
+    let app = Arc::new(App::new(clock, store, runner, folders.spaces(), world.machines));
+    lifecycle::take_up(&app).map_err(|error| StartError::Store(error.to_string()))?;
+    Ok(Opened { service: Service { app, faults, recorder }, listener, folders, notice })
+}
+
+fn listen_on(address: SocketAddr) -> io::Result<StdListener> {
+    let listener = StdListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn open_store(folders: &Folders) -> Result<Box<dyn Store>, StartError> {
+    let store = match folders.store() {
+        Some(path) => RedbStore::open(&path),
+        None => RedbStore::in_memory(),
+    };
+    match store {
+        Ok(store) => Ok(Box::new(store)),
+        Err(StoreError::InUse) => Err(StartError::DataInUse(folders.root().to_owned())),
+        Err(error) => Err(StartError::Store(error.to_string())),
+    }
+}

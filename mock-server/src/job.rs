@@ -1,0 +1,174 @@
+//! One command from its start to its record in the history.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    app::{App, Live, lock},
+    runner::{OutputRing, Running},
+    store::typed,
+    world::commands::{self, Command, Kept, OUTPUT_LIMIT, Status, Stream},
+};
+
+/// How long a command's tree has between SIGTERM and SIGKILL.
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
+
+/// A command that was started. Somebody watches over it whether or not a client still listens.
+pub(crate) struct Job {
+    record: Mutex<Command>,
+    running: Running,
+    /// Whether the history keeps it.
+    is_recorded: bool,
+    killed: CancellationToken,
+    lost: AtomicBool,
+    ended: watch::Sender<bool>,
+}
+
+impl Job {
+    /// Watches over a command that has just been started, until it has ended and is recorded.
+    pub(crate) fn begin(
+        app: &Arc<App>,
+        live: &Arc<Live>,
+        record: Command,
+        running: Running,
+        is_recorded: bool,
+        limit: Option<Duration>,
+    ) -> Arc<Self> {
+        let job = Arc::new(Self {
+            record: Mutex::new(record),
+            running,
+            is_recorded,
+            killed: CancellationToken::new(),
+            lost: AtomicBool::new(false),
+            ended: watch::Sender::new(false),
+        });
+        live.add_job(job.clone());
+        app.tasks.spawn(job.clone().watch_over(app.clone(), live.clone(), limit));
+        job
+    }
+
+    /// The command's id.
+    pub(crate) fn id(&self) -> String {
+        lock(&self.record).id.clone()
+    }
+
+    /// The record as it is now.
+    pub(crate) fn record(&self) -> Command {
+        let mut record = lock(&self.record).clone();
+        if record.status == Status::Running {
+            record.stdout = kept(self.running.output().stdout());
+            record.stderr = kept(self.running.output().stderr());
+        }
+        record
+    }
+
+    /// One of its streams.
+    pub(crate) fn ring(&self, stream: Stream) -> &OutputRing {
+        match stream {
+            Stream::Stdout => self.running.output().stdout(),
+            Stream::Stderr => self.running.output().stderr(),
+        }
+    }
+
+    /// Ends it with everything it started; true if it was still running when asked.
+    pub(crate) async fn kill(&self) -> bool {
+        let was_running = !self.has_ended();
+        self.killed.cancel();
+        self.ended().await;
+        was_running && self.record().status == Status::Killed
+    }
+
+    /// Its sandbox goes away: however it ends now, nobody will know how.
+    pub(crate) fn lose(&self) {
+        self.lost.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it has ended and is recorded.
+    pub(crate) fn has_ended(&self) -> bool {
+        *self.ended.borrow()
+    }
+
+    /// Waits until it has ended and is recorded.
+    pub(crate) async fn ended(&self) {
+        // The sender lives in `self`, so waiting cannot fail.
+        let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
+    }
+
+    async fn watch_over(self: Arc<Self>, app: Arc<App>, live: Arc<Live>, limit: Option<Duration>) {
+        let verdict = tokio::select! {
+            biased;
+            _ = self.running.wait() => None,
+            () = self.killed.cancelled() => Some(Status::Killed),
+            () = at_limit(&app, limit) => Some(Status::TimedOut),
+        };
+        if verdict.is_some() {
+            self.running.kill_tree(GRACE).await;
+        }
+        let exit = self.running.wait().await;
+        {
+            let mut record = lock(&self.record);
+            record.exit_code = exit.code;
+            record.signal = exit.signal;
+            record.oom_killed = exit.oom_killed;
+            record.finished_at = Some(app.now());
+            record.stdout = kept(self.running.output().stdout());
+            record.stderr = kept(self.running.output().stderr());
+            record.status = match verdict {
+                _ if self.lost.load(Ordering::SeqCst) => Status::Lost,
+                Some(verdict) => verdict,
+                None if exit.signal.is_some() => Status::Killed,
+                None => Status::Exited,
+            };
+        }
+        let stored = self.is_recorded
+            && self.store(&app).map_err(|error| tracing::error!(%error, "a record is lost")).is_ok();
+        self.ended.send_replace(true);
+        // Without a history the live side is all that later questions about a background command can be answered from.
+        if stored || lock(&self.record).process_id.is_none() {
+            live.forget_job(&self.id());
+        }
+    }
+
+    fn store(&self, app: &App) -> Result<(), crate::store::StoreError> {
+        let record = lock(&self.record).clone();
+        let streams = [(Stream::Stdout, record.stdout), (Stream::Stderr, record.stderr)];
+        let bytes = streams.map(|(stream, kept)| self.ring(stream).read_at(kept.start, OUTPUT_LIMIT).bytes);
+        app.write_later(|tx| {
+            // The sandbox may have been deleted meanwhile; then its history is gone with it.
+            if typed::get::<crate::world::sandboxes::Sandbox>(tx, &record.sandbox)?.is_none() {
+                return Ok(());
+            }
+            for ((stream, kept), bytes) in streams.into_iter().zip(&bytes) {
+                commands::keep_output(tx, &record.id, stream, kept.start, bytes)?;
+            }
+            typed::put(tx, &record)
+        })
+    }
+
+    /// A part of its output: where it begins, the bytes, and how far the stream has come.
+    pub(crate) fn output(&self, stream: Stream, offset: u64, max: usize) -> (u64, Bytes, u64) {
+        let chunk = self.ring(stream).read_at(offset, max);
+        (chunk.offset, chunk.bytes, chunk.end)
+    }
+}
+
+async fn at_limit(app: &App, limit: Option<Duration>) {
+    match limit {
+        Some(limit) => app.clock.sleep(limit).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What is kept of a stream.
+fn kept(ring: &OutputRing) -> Kept {
+    Kept { start: ring.start(), end: ring.end(), written: ring.received() }
+}

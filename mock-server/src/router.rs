@@ -1,0 +1,255 @@
+//! From an HTTP request to a handler and back: the path, the key, the scope, the organisation, the query, the body.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http::{HeaderValue, Method, Response, header, request};
+use http_body_util::BodyExt as _;
+use percent_encoding::percent_decode_str;
+use sandboxer::Operation;
+
+use crate::{
+    app::App,
+    auth::{self, Caller},
+    generated::router::{BodyRule, ROUTES, Route, Segment},
+    handlers::{self, Call},
+    reply::{ApiError, Outcome},
+    validate,
+};
+
+/// Where the API lies on the server.
+pub(crate) const PREFIX: &str = "/api/v1";
+
+/// The most bytes of a body that is only read to be thrown away, so that its sender gets to read the answer.
+const DRAIN: usize = 64 << 20;
+
+/// The names of an operation's path parameters, with their values.
+type PathIds = Vec<(&'static str, String)>;
+
+/// Finds the operation of a path and a method.
+pub(crate) fn find(method: &Method, path: &str) -> Result<(&'static Route, PathIds), ApiError> {
+    let unknown = || ApiError::new(404, "not_found", "there is nothing at this path");
+    let below = path.strip_prefix(PREFIX).and_then(|below| below.strip_prefix('/')).ok_or_else(unknown)?;
+    let parts = below
+        .split('/')
+        .map(|part| percent_decode_str(part).decode_utf8().map(|part| part.into_owned()))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|_| unknown())?;
+    let mut allowed: Vec<&str> = Vec::new();
+    // A literal that fits hides the parameter in its place, so only routes of the first shape count.
+    let mut shape: Option<&[Segment]> = None;
+    for route in ROUTES {
+        let Some(ids) = fits(route.segments, &parts) else { continue };
+        if **shape.get_or_insert(route.segments) != *route.segments {
+            continue;
+        }
+        if route.method == method.as_str() {
+            return Ok((route, ids));
+        }
+        allowed.push(route.method);
+    }
+    if allowed.is_empty() {
+        return Err(unknown());
+    }
+    let allowed = allowed.join(", ");
+    Err(ApiError::new(405, "method_not_allowed", format!("this path takes {allowed}")).allow(&allowed))
+}
+
+fn fits(segments: &[Segment], parts: &[String]) -> Option<PathIds> {
+    if segments.len() != parts.len() {
+        return None;
+    }
+    let mut ids = Vec::new();
+    for (segment, part) in segments.iter().zip(parts) {
+        match segment {
+            Segment::Literal(text) if text == part => {}
+            Segment::Parameter(name) if !part.is_empty() && part != "." && part != ".." => {
+                ids.push((*name, part.clone()));
+            }
+            _ => return None,
+        }
+    }
+    Some(ids)
+}
+
+/// The operation that a request asks for, for those that want to know before it is carried out.
+pub(crate) fn operation(method: &Method, path: &str) -> Option<Operation> {
+    find(method, path).ok().map(|(route, _)| route.operation)
+}
+
+/// The most bytes of a body that an operation takes.
+pub(crate) fn body_limit(operation: Option<Operation>) -> usize {
+    match operation {
+        // 5 MiB of content, each byte of which JSON may write in six.
+        Some(Operation::WriteFile) => 32 << 20,
+        Some(Operation::Command | Operation::CommandStream) => 8 << 20,
+        _ => 1 << 20,
+    }
+}
+
+/// A body that was read, or why it was not.
+pub(crate) enum ReadBody {
+    Whole(Bytes),
+    /// Longer than the limit; the first part of it.
+    TooLarge(Bytes),
+    /// The sender went away.
+    Broken,
+}
+
+impl ReadBody {
+    /// What there is of it.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            ReadBody::Whole(bytes) | ReadBody::TooLarge(bytes) => bytes,
+            ReadBody::Broken => &[],
+        }
+    }
+}
+
+/// Reads a body; what is over the limit is read on and thrown away.
+pub(crate) async fn read_body<B>(body: B, limit: usize) -> ReadBody
+where
+    B: hyper::body::Body<Data = Bytes> + Unpin,
+{
+    let mut body = body;
+    let mut kept = Vec::new();
+    let mut seen = 0;
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { return ReadBody::Broken };
+        let Ok(data) = frame.into_data() else { continue };
+        seen += data.len();
+        if seen <= limit {
+            kept.extend_from_slice(&data);
+        } else if seen > DRAIN {
+            break;
+        }
+    }
+    match seen <= limit {
+        true => ReadBody::Whole(kept.into()),
+        false => ReadBody::TooLarge(kept.into()),
+    }
+}
+
+/// Carries a request out.
+pub(crate) async fn answer(
+    app: &Arc<App>,
+    head: &request::Parts,
+    body: ReadBody,
+    request_id: &str,
+) -> Response<Body> {
+    let outcome = AssertUnwindSafe(carry_out(app, head, body)).catch_unwind().await;
+    let outcome = outcome.unwrap_or_else(|_| Err(ApiError::internal("a handler panicked")));
+    let mut response = match outcome {
+        Ok(answer) => answer.into_response(),
+        Err(error) => error.into_response(request_id),
+    };
+    let headers = response.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(request_id) {
+        headers.insert("x-request-id", id);
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+async fn carry_out(app: &Arc<App>, head: &request::Parts, body: ReadBody) -> Outcome {
+    let (route, path) = find(&head.method, head.uri.path())?;
+    let query = validate::parse_query(head.uri.query().unwrap_or_default())?;
+    let caller = identify(app, head, route, &query)?;
+    validate::check_query(route.query, &query)?;
+    let body = match (body, &route.body) {
+        (ReadBody::Whole(bytes), _) => bytes,
+        (_, BodyRule::None) => Bytes::new(),
+        (ReadBody::TooLarge(_), _) => {
+            let limit = body_limit(Some(route.operation));
+            return Err(ApiError::new(
+                413,
+                "body_too_large",
+                format!("the body is longer than {limit} bytes"),
+            )
+            .detail("limit", limit));
+        }
+        (ReadBody::Broken, _) => return Err(ApiError::new(400, "invalid_json", "the body ended early")),
+    };
+    let body = validate::check_body(&route.body, &body)?;
+    if route.keyed {
+        check_idempotency_key(head)?;
+    }
+    let call = Call { operation: route.operation, path, query, headers: head.headers.clone(), body, caller };
+    let outcome = handlers::handle(app, call).await;
+    if let Ok(answer) = &outcome {
+        debug_assert_eq!(answer.status().as_u16(), route.success, "{:?}", route.operation);
+    }
+    outcome
+}
+
+/// Who calls, and whether the key and the organisation let them.
+fn identify(
+    app: &App,
+    head: &request::Parts,
+    route: &Route,
+    query: &[(String, String)],
+) -> Result<Caller, ApiError> {
+    app.read(|tx| {
+        let (account, key) = auth::authenticate(tx, &head.headers, app.now())?;
+        if !key.grants(route.action) {
+            let action = route.action.unwrap_or_default();
+            return Err(ApiError::new(403, "forbidden", format!("the API key does not grant {action}"))
+                .detail("action", action));
+        }
+        let in_query = query.iter().find(|(name, _)| name == "org").map(|(_, value)| value.as_str());
+        let in_header = head.headers.get(auth::ORG_HEADER).and_then(|value| value.to_str().ok());
+        let organisation = match in_query.or(in_header).filter(|named| !named.is_empty()) {
+            Some(named) => auth::organisation(tx, &account, named)?,
+            None => None,
+        };
+        Ok(Caller { account, key, organisation })
+    })
+}
+
+fn check_idempotency_key(head: &request::Parts) -> Result<(), ApiError> {
+    let Some(key) = head.headers.get("idempotency-key") else { return Ok(()) };
+    match key.to_str().is_ok_and(|key| !key.is_empty() && key.len() <= 255) {
+        true => Ok(()),
+        false => Err(ApiError::invalid(
+            "invalid_request",
+            "Idempotency-Key",
+            "must be 1 to 255 characters of ASCII",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operation_of(method: &str, path: &str) -> Result<Operation, (&'static str, String)> {
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
+        find(&method, path)
+            .map(|(route, _)| route.operation)
+            .map_err(|error| (error.code(), error.message().to_owned()))
+    }
+
+    #[test]
+    fn paths_and_methods_lead_to_their_operation() {
+        assert_eq!(operation_of("GET", "/api/v1/sandboxes"), Ok(Operation::Sandboxes));
+        assert_eq!(operation_of("POST", "/api/v1/sandboxes/bx_1/commands"), Ok(Operation::Command));
+        let (_, ids) = find(&Method::GET, "/api/v1/sandboxes/bx%2F1/commands/7/stream").unwrap();
+        assert_eq!(ids, [("sandboxId", "bx/1".to_owned()), ("processId", "7".to_owned())]);
+        for unknown in [
+            "/",
+            "/api/v1",
+            "/api/v1/",
+            "/api/v1/nothing",
+            "/api/v1/sandboxes/",
+            "/api/v1/sandboxes/..",
+            "/me",
+        ] {
+            assert_eq!(operation_of("GET", unknown).unwrap_err().0, "not_found", "{unknown}");
+        }
+        let (code, message) = operation_of("PUT", "/api/v1/sandboxes").unwrap_err();
+        assert_eq!(code, "method_not_allowed");
+        assert!(message.contains("GET") && message.contains("POST"), "{message}");
+    }
+}

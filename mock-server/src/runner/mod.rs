@@ -1,0 +1,104 @@
+//! Command runners: what really happens when a sandbox is asked to run something.
+//!
+//! * [`IsolatedRunner`] (Linux): every sandbox has namespaces of its own, a read-only system and no network but loopback.
+//! * [`ProcessRunner`] (any Unix): commands are plain processes of the server's own user; nothing is fenced off.
+//! * [`ScriptedRunner`]: no processes at all; a test says what each command prints and how it ends.
+//!
+//! [`detect`] takes the best one that works on this machine; [`open`] takes the one that was asked for.
+
+#[cfg(target_os = "linux")]
+mod account;
+mod detect;
+#[cfg(target_os = "linux")]
+mod holder;
+#[cfg(target_os = "linux")]
+mod isolated;
+#[cfg(target_os = "linux")]
+mod keeper;
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "only marks made by `unshare` need the handshake")
+)]
+mod launch;
+mod process;
+#[cfg(target_os = "linux")]
+mod procfs;
+mod ring;
+mod running;
+#[cfg(target_os = "linux")]
+mod sample;
+mod scripted;
+mod spec;
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "only marks made by `unshare` need the handshake")
+)]
+mod streams;
+mod supervise;
+#[cfg(target_os = "linux")]
+mod tags;
+mod terminal;
+mod tools;
+mod tree;
+
+use std::io;
+
+use futures_util::future::BoxFuture;
+
+#[cfg(target_os = "linux")]
+pub use self::{account::SANDBOX_ID, isolated::IsolatedRunner};
+pub use self::{
+    detect::{Network, RunnerKind, RunnerOptions, detect, open},
+    process::ProcessRunner,
+    ring::{Chunk, Consumer, OutputRing},
+    running::{Output, Running, Stdin},
+    scripted::{Script, ScriptedRunner},
+    spec::{
+        CommandSpec, DEFAULT_OUTPUT_LIMIT, Exit, OutputMode, Owner, ProcessSample, PtySize, RunnerError,
+        Space,
+    },
+};
+
+/// Starts commands in sandboxes and ends them again.
+pub trait Runner: Send + Sync + 'static {
+    /// `isolated`, `process` or `scripted`.
+    fn name(&self) -> &'static str;
+
+    /// One line about what this runner does not do, to be said when the server starts.
+    fn limitations(&self) -> Option<String>;
+
+    /// Who must own the files below a space, when that is not the server's own user.
+    fn owner(&self) -> Option<Owner> {
+        None
+    }
+
+    /// Creates the folders of `space` with the right owner and mode; fine to repeat.
+    ///
+    /// # Errors
+    /// What the file system said.
+    fn prepare<'a>(&'a self, space: &'a Space) -> BoxFuture<'a, io::Result<()>>;
+
+    /// Starts a command; when this returns, the command has been handed its program.
+    ///
+    /// Dropping the future before it is done means that the command may never run, and never that it runs unobserved.
+    ///
+    /// # Errors
+    /// [`RunnerError`]: no such program, no such working folder, or the sandbox itself could not be set up.
+    fn spawn<'a>(
+        &'a self,
+        space: &'a Space,
+        spec: CommandSpec,
+    ) -> BoxFuture<'a, Result<Running, RunnerError>>;
+
+    /// Ends every process of that sandbox, background ones included; returns when they are gone.
+    fn end_space<'a>(&'a self, space_id: &'a str) -> BoxFuture<'a, ()>;
+
+    /// The processes of that sandbox, as seen right now.
+    ///
+    /// # Errors
+    /// The process table could not be read.
+    fn processes<'a>(&'a self, space: &'a Space) -> BoxFuture<'a, io::Result<Vec<ProcessSample>>>;
+
+    /// Ends every process of every sandbox; returns when they are gone.
+    fn shutdown(&self) -> BoxFuture<'_, ()>;
+}

@@ -1,0 +1,71 @@
+//! Marks on processes that their descendants inherit and cannot wash off: a namespace of their own for every command.
+
+use std::{
+    collections::HashSet,
+    io,
+    os::fd::OwnedFd,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use rustix::fs::fstat;
+
+use super::procfs::{ProcTable, ProcessDir};
+
+/// How many marks of ended commands may pile up before the table is swept.
+const SWEEP_AT: usize = 64;
+
+/// The marks of one sandbox: which namespaces belong to commands that this server started.
+#[derive(Debug)]
+pub(crate) struct Tags {
+    kind: &'static str,
+    open: Mutex<Vec<Tag>>,
+}
+
+#[derive(Debug)]
+struct Tag {
+    id: u64,
+    // Keeps the number from being given to another namespace.
+    _file: OwnedFd,
+    main_ended: bool,
+}
+
+impl Tags {
+    /// Marks are namespaces of that kind.
+    pub(crate) fn new(kind: &'static str) -> Self {
+        Self { kind, open: Mutex::default() }
+    }
+
+    pub(crate) fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// Takes note of the mark that `process` carries.
+    pub(crate) fn register(&self, process: &ProcessDir) -> io::Result<u64> {
+        let file = process.open_namespace(self.kind)?;
+        let id = fstat(&file)?.st_ino;
+        self.lock().push(Tag { id, _file: file, main_ended: false });
+        Ok(id)
+    }
+
+    /// The command's main process has ended; background children may still carry the mark.
+    pub(crate) fn main_ended(&self, id: u64, table: &ProcTable) {
+        let mut open = self.lock();
+        open.iter_mut().filter(|tag| tag.id == id).for_each(|tag| tag.main_ended = true);
+        if open.iter().filter(|tag| tag.main_ended).count() < SWEEP_AT {
+            return;
+        }
+        let Ok(processes) = table.processes() else { return };
+        let carried: HashSet<u64> =
+            processes.iter().filter_map(|process| process.namespace(self.kind)).collect();
+        open.retain(|tag| !tag.main_ended || carried.contains(&tag.id));
+    }
+
+    /// Every mark that may still be carried.
+    pub(crate) fn all(&self) -> HashSet<u64> {
+        self.lock().iter().map(|tag| tag.id).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Tag>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,43 @@
+//! The folders of one sandbox, opened so that nothing inside them can lead the server astray.
+//!
+//! A sandbox owns `home/user` and `tmp` below its root folder and may change them at any moment, also while the server
+//! walks through them. Every path is therefore resolved here, one component at a time, relative to open folders and
+//! without letting the kernel follow a link: there is no moment between a check and its use. Links are followed by this
+//! module, in the sandbox's own view (`/tmp/x` is the sandbox's `/tmp`), and only as long as they stay inside.
+
+mod append;
+mod copy;
+mod copy_file;
+mod error;
+mod files;
+mod read;
+mod remove;
+mod sys;
+mod tree;
+mod walk;
+mod write;
+
+pub use copy::{CopyReport, copy_tree, copy_tree_blocking};
+pub use error::FileError;
+pub use files::{Files, Located, LocatedKind, Owner, Written};
+pub use read::FileStream;
+pub use remove::{TreeSize, remove_tree, remove_tree_blocking, tree_size, tree_size_blocking};
+
+/// The most that reading or writing one file through the API may carry: 5 MiB.
+pub const FILE_LIMIT: u64 = 5 * 1024 * 1024;
+/// The most that downloading one artifact may carry: 50 MiB.
+pub const ARTIFACT_LIMIT: u64 = 50 * 1024 * 1024;
+/// The folder that relative paths start from.
+pub const HOME: &str = "/home/user";
+
+/// Runs blocking file work away from the async threads; a lost task is reported as an I/O error.
+async fn off_thread<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<std::io::Error> + Send + 'static,
+{
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(lost) => Err(std::io::Error::other(lost).into()),
+    }
+}

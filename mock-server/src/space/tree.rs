@@ -1,0 +1,81 @@
+//! Walking a whole tree with few open folders, however deep it is.
+
+use std::{
+    ffi::{CStr, CString},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+use rustix::{
+    fs::{Dir, FileType, Mode, OFlags},
+    io::Errno,
+};
+
+use super::sys;
+
+/// The folders of a tree, each known by its parent and name, so that a deep tree costs no long paths. Number 0 is the
+/// top.
+#[derive(Debug)]
+pub(super) struct Folders {
+    list: Vec<(usize, CString)>,
+}
+
+impl Folders {
+    pub(super) fn new() -> Self {
+        Self { list: vec![(0, CString::default())] }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn add(&mut self, parent: usize, name: CString) {
+        self.list.push((parent, name));
+    }
+
+    /// The parent and the name in it; nothing for the top.
+    pub(super) fn entry(&self, index: usize) -> Option<(usize, &CStr)> {
+        let (parent, name) = self.list.get(index).filter(|_| index > 0)?;
+        Some((*parent, name))
+    }
+
+    /// Opens folder `index` below `top` without following any link.
+    pub(super) fn open(&self, top: BorrowedFd<'_>, index: usize, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let mut names = Vec::new();
+        let mut at = index;
+        while let Some((parent, name)) = self.entry(at) {
+            names.push(name);
+            at = parent;
+        }
+        names.reverse();
+        let mut folder: Option<OwnedFd> = None;
+        let mut rest = names.as_slice();
+        while !rest.is_empty() {
+            let (step, later) = rest.split_at(sys::step_length(rest));
+            let flags = if later.is_empty() { flags } else { sys::FOLDER };
+            folder = Some(sys::open_below(folder.as_ref().map_or(top, AsFd::as_fd), step, flags)?);
+            rest = later;
+        }
+        match folder {
+            Some(folder) => Ok(folder),
+            None => rustix::fs::openat(top, c".", flags, Mode::empty()),
+        }
+    }
+}
+
+/// The names in an open folder with their kinds, without `.` and `..`.
+pub(super) fn list(folder: BorrowedFd<'_>) -> Result<Vec<(CString, FileType)>, Errno> {
+    let mut entries = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name != c"." && name != c".." {
+            entries.push((name.to_owned(), entry.file_type()));
+        }
+    }
+    Ok(entries)
+}
+
+/// Whether an error only says that a name is gone or has become something else since it was listed.
+pub(super) fn vanished(errno: Errno) -> bool {
+    matches!(errno, Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::MLINK | Errno::STALE)
+}

@@ -1,0 +1,149 @@
+//! Where the server keeps its state: tables of text keys and bytes, read and written in transactions.
+//!
+//! The server speaks to the [`Store`] trait alone, so that the embedded store behind it can be exchanged. Everything
+//! above this module works with typed records ([`typed`]).
+
+mod redb_store;
+pub(crate) mod typed;
+
+use std::{fmt, ops::ControlFlow};
+
+pub(crate) use redb_store::RedbStore;
+
+/// The tables there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Table {
+    Accounts,
+    Organisations,
+    Keys,
+    Plans,
+    Sandboxes,
+    Stops,
+    Deletions,
+    Commands,
+    Processes,
+    Outputs,
+    Samples,
+    Idempotency,
+    Starts,
+    Usage,
+}
+
+impl Table {
+    /// Every table, so that a new store can make them all.
+    pub(crate) const ALL: [Table; 14] = [
+        Table::Accounts,
+        Table::Organisations,
+        Table::Keys,
+        Table::Plans,
+        Table::Sandboxes,
+        Table::Stops,
+        Table::Deletions,
+        Table::Commands,
+        Table::Processes,
+        Table::Outputs,
+        Table::Samples,
+        Table::Idempotency,
+        Table::Starts,
+        Table::Usage,
+    ];
+
+    /// The table's name in the store.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Table::Accounts => "accounts",
+            Table::Organisations => "organisations",
+            Table::Keys => "keys",
+            Table::Plans => "plans",
+            Table::Sandboxes => "sandboxes",
+            Table::Stops => "stops",
+            Table::Deletions => "deletions",
+            Table::Commands => "commands",
+            Table::Processes => "processes",
+            Table::Outputs => "outputs",
+            Table::Samples => "samples",
+            Table::Idempotency => "idempotency",
+            Table::Starts => "starts",
+            Table::Usage => "usage",
+        }
+    }
+}
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Ascending,
+    Descending,
+}
+
+/// Whether a transaction must be on disk when it returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// On disk when the transaction returns.
+    Now,
+    /// On disk with the next transaction that must be.
+    Later,
+}
+
+/// What a store can fail with.
+#[derive(Debug)]
+pub(crate) enum StoreError {
+    /// Another process has the store open.
+    InUse,
+    /// The store could not be read or written.
+    Failed(String),
+    /// A record is not what it should be.
+    Corrupt { table: &'static str, key: String, problem: String },
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::InUse => f.write_str("the store is in use by another process"),
+            StoreError::Failed(problem) => write!(f, "the store failed: {problem}"),
+            StoreError::Corrupt { table, key, problem } => {
+                write!(f, "the record {key} of {table} cannot be read: {problem}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// A look at the tables as they were when the transaction began.
+pub(crate) trait Reader {
+    /// The value under a key.
+    fn get(&self, table: Table, key: &str) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Visits the keys from `from` (included) up to `to` (excluded; to the end if `None`) in order until told to stop.
+    fn scan(
+        &self,
+        table: Table,
+        from: &str,
+        to: Option<&str>,
+        order: Order,
+        visit: &mut dyn FnMut(&str, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+}
+
+/// A transaction that may change the tables.
+pub(crate) trait Writer: Reader {
+    /// Sets the value under a key.
+    fn put(&mut self, table: Table, key: &str, value: &[u8]) -> Result<(), StoreError>;
+
+    /// Takes a key away; it need not be there.
+    fn remove(&mut self, table: Table, key: &str) -> Result<(), StoreError>;
+}
+
+/// A transactional store. Writers come one after the other; readers never wait.
+pub(crate) trait Store: Send + Sync + 'static {
+    /// Runs `body` on a snapshot of the tables.
+    fn read(&self, body: &mut dyn FnMut(&dyn Reader)) -> Result<(), StoreError>;
+
+    /// Runs `body` in a transaction that is kept if it returns true and undone if not.
+    fn write(
+        &self,
+        durability: Durability,
+        body: &mut dyn FnMut(&mut dyn Writer) -> bool,
+    ) -> Result<(), StoreError>;
+}

@@ -1,0 +1,193 @@
+//! Records as the answers show them.
+
+use serde_json::{Value, json};
+
+use crate::{
+    auth::Access,
+    reply::ApiError,
+    runner::ProcessSample,
+    store::{Reader, typed},
+    world::{
+        accounts::{Account, Organisation},
+        commands::{Command, Kept, Status},
+        deletions::Deletion,
+        sandboxes::{Sandbox, State, machine_class},
+        stops::{Stop, StopStatus, stop_key},
+        time::{self, Millis, iso},
+    },
+};
+
+/// A time, or null.
+pub(crate) fn time_or_null(at: Option<Millis>) -> Value {
+    at.map(iso).into()
+}
+
+/// A sandbox.
+pub(crate) fn sandbox(tx: &dyn Reader, sandbox: &Sandbox, access: Access) -> Result<Value, ApiError> {
+    if sandbox.state == State::Cancelled {
+        return Ok(json!({"id": sandbox.id, "state": "cancelled", "error": sandbox.error}));
+    }
+    let class = machine_class(&sandbox.kind);
+    let (over, under) = class.multiplier;
+    let is_stopped = matches!(sandbox.state, State::Archived | State::Error);
+    let team: Option<Organisation> = match &sandbox.organisation {
+        Some(id) => typed::get(tx, id)?,
+        None => None,
+    };
+    let creator: Option<Account> = typed::get(tx, &sandbox.account)?;
+    let stop: Option<Stop> = match &sandbox.stop {
+        Some(id) => typed::get(tx, &stop_key(&sandbox.id, id))?,
+        None => None,
+    };
+    let while_up = |value: Value| if is_stopped { Value::Null } else { value };
+    let snapshot_available = sandbox.snapshots && sandbox.snapshot_at.is_some();
+    Ok(json!({
+        "id": sandbox.id,
+        "name": sandbox.name,
+        "state": sandbox.state.as_str(),
+        "error": sandbox.error,
+        "health": "ok",
+        "healthReason": null,
+        "degradedSince": null,
+        "hydrated": sandbox.state.is_up(),
+        "hydratedAt": null,
+        "type": class.name,
+        "vcpu": class.vcpu,
+        "memoryGB": class.memory_gb,
+        "billingMultiplier": f64::from(over) / f64::from(under),
+        "machineProvider": while_up("baremetal".into()),
+        "url": null,
+        "ip": while_up("127.0.0.1".into()),
+        "sshEndpoint": null,
+        "createdAt": iso(sandbox.created_at),
+        "updatedAt": iso(sandbox.updated_at),
+        "archiveAfter": time_or_null(sandbox.archive_after),
+        "desktopAvailable": false,
+        "desktopUrl": null,
+        "snapshots": sandbox.snapshots,
+        "monitoring": sandbox.monitoring,
+        "snapshotAvailable": snapshot_available,
+        "snapshotCompletedAt": time_or_null(sandbox.snapshot_at),
+        "snapshotVerifiedAt": time_or_null(sandbox.snapshot_at),
+        "team": team.map(|team| json!({"id": team.id, "name": team.name})),
+        "createdBy": creator.map(|creator| creator.login),
+        "createdById": sandbox.account,
+        "access": access.as_str(),
+        "holdsCreatorLogins": false,
+        "wipePendingUntilRestart": false,
+        "subdomain": sandbox.subdomain,
+        "lastSnapshotAttemptAt": time_or_null(sandbox.snapshot_at),
+        "lastSnapshotStatus": sandbox.snapshot_at.map(|_| "completed"),
+        "setupStatus": sandbox.setup_status,
+        "setupError": sandbox.setup_error,
+        "environment": sandbox.environment,
+        "environmentVersion": sandbox.environment.as_ref().map(|_| 1),
+        "stop": stop.map(|found| on_sandbox(&found)),
+    }))
+}
+
+/// A stop as a sandbox shows it: without the time it was asked for once it has ended.
+fn on_sandbox(found: &Stop) -> Value {
+    let mut view = stop(found);
+    if found.status != StopStatus::Pending {
+        view["requestedAt"] = Value::Null;
+    }
+    view
+}
+
+/// A stop read by its id.
+pub(crate) fn stop(stop: &Stop) -> Value {
+    let status = match stop.status {
+        StopStatus::Pending => "pending",
+        StopStatus::Completed => "completed",
+        StopStatus::Superseded => "superseded",
+    };
+    json!({
+        "id": stop.id,
+        "status": status,
+        "requestedAt": iso(stop.requested_at),
+        "lastAttemptAt": time_or_null(stop.last_attempt_at),
+        "error": null,
+        "endedAt": time_or_null(stop.ended_at),
+    })
+}
+
+/// A deletion.
+pub(crate) fn deletion(deletion: &Deletion) -> Value {
+    let (status, stage) = match deletion.completed_at {
+        Some(_) => ("completed", "completed"),
+        None if deletion.attempts > 1 => ("processing", "retrying"),
+        None => ("processing", "removing"),
+    };
+    json!({
+        "id": deletion.id,
+        "kind": "sandbox",
+        "targetId": deletion.target,
+        "reason": "explicit",
+        "status": status,
+        "stage": stage,
+        "expectedBy": null,
+        "attemptCount": deletion.attempts,
+        "requestedAt": iso(deletion.requested_at),
+        "completedAt": time_or_null(deletion.completed_at),
+    })
+}
+
+/// A command of the history.
+pub(crate) fn command(command: &Command) -> Value {
+    let Kept { written: stdout, .. } = command.stdout;
+    let Kept { written: stderr, .. } = command.stderr;
+    json!({
+        "commandId": command.id,
+        "sandboxId": command.sandbox,
+        "command": command.text,
+        "cwd": command.cwd,
+        "mode": command.mode.as_str(),
+        "processId": command.process_id,
+        "status": command.status.as_str(),
+        "exitCode": command.exit_code,
+        "signal": command.signal.map(signal_name),
+        "stdoutBytes": stdout,
+        "stderrBytes": stderr,
+        "outputTruncated": command.stdout.is_cut() || command.stderr.is_cut(),
+        "startedAt": iso(command.started_at),
+        "finishedAt": time_or_null(command.finished_at),
+    })
+}
+
+/// What a detached command's status is called.
+pub(crate) fn process_status(status: Status) -> &'static str {
+    match status {
+        Status::Running => "running",
+        Status::Lost => "lost",
+        Status::Exited | Status::TimedOut | Status::Failed | Status::Killed => "exited",
+    }
+}
+
+/// A process; its command line is cut to `limit` characters.
+pub(crate) fn process(sample: &ProcessSample, command_id: Option<&str>, limit: usize) -> Value {
+    json!({
+        "pid": sample.pid,
+        "parentPid": sample.parent,
+        "user": sample.user,
+        "cpuPercent": (sample.cpu_percent * 100.0).round() / 100.0,
+        "memoryMB": (sample.memory_mb * 100.0).round() / 100.0,
+        "startedAt": iso(time::of(sample.started_at)),
+        "command": sample.command.chars().take(limit).collect::<String>(),
+        "commandId": command_id,
+    })
+}
+
+/// A signal's name, such as `SIGKILL`.
+pub(crate) fn signal_name(signal: i32) -> String {
+    const NAMES: [&str; 31] = [
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE",
+        "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ",
+        "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+    ];
+    let index = usize::try_from(signal).unwrap_or(0);
+    match NAMES.get(index.wrapping_sub(1)) {
+        Some(name) => format!("SIG{name}"),
+        None => format!("SIGRTMIN+{}", signal - 34),
+    }
+}

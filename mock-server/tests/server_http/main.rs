@@ -1,0 +1,12 @@
+//! The local server as its clients see it: over HTTP.
+
+mod binary;
+mod commands;
+mod errors;
+mod faults;
+mod files;
+mod http;
+mod lifecycle;
+mod persistence;
+mod streams;
+mod tenants;

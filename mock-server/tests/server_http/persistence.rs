@@ -1,0 +1,45 @@
+//! What a data folder keeps.
+
+use sandboxer_mock_server::{MockServer, StartError};
+use serde_json::json;
+
+use crate::http::{Api, until};
+
+fn start(folder: &std::path::Path, key: &str) -> Result<MockServer, StartError> {
+    MockServer::builder().data_dir(folder).api_key(key).start()
+}
+
+#[tokio::test]
+async fn everything_but_keys_and_processes_outlives_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path(), "first").unwrap();
+    let api = Api::of(&server);
+    let id = api.sandbox(json!({"name": "x"})).await;
+    api.exec(&id, "echo kept | tee note").await;
+    let running = api.start(&id, "echo out; sleep 300").await;
+    let path = format!("/sandboxes/{id}/commands/{}", running["processId"]);
+    until(async || api.get(&path).await.body["stdout"] == "out\n").await;
+    assert!(matches!(start(folder.path(), "second"), Err(StartError::DataInUse(_))));
+    let held = server.world();
+    tokio::task::spawn_blocking(move || server.shutdown()).await.unwrap();
+    drop(held);
+
+    let server = start(folder.path(), "second").unwrap();
+    Api::with_key(&server.url(), "first").get("/me").await.fails(401, "unauthorized");
+    let api = Api::of(&server);
+    assert_eq!(api.exec(&id, "cat note").await["stdout"], "kept\n");
+    let history = api.get(&format!("/sandboxes/{id}/command-history")).await.succeeds(200, "command.list");
+    let records = history["commands"].as_array().unwrap();
+    assert_eq!((&records[1]["status"], &records[1]["mode"]), (&json!("lost"), &json!("detached")));
+    assert_eq!(records[2]["status"], "exited");
+    for (index, text) in [(1, "out\n"), (2, "kept\n")] {
+        let command = records[index]["commandId"].as_str().unwrap();
+        let logs = api.get(&format!("/sandboxes/{id}/command-history/{command}/logs")).await;
+        assert_eq!(logs.body["data"], text);
+    }
+    let status = api.get(&path).await.succeeds(200, "command.status");
+    assert_eq!((&status["status"], &status["stdout"]), (&json!("lost"), &json!("out\n")));
+    let spaces = server.world().folder(&id);
+    drop(server);
+    assert!(spaces.exists());
+}
