@@ -1,0 +1,143 @@
+//! Building a client.
+
+use std::fmt;
+
+use sandboxer::{ApiKey, Limit, Result, Timeouts, clock::SharedClock};
+
+use crate::Sandboxer;
+
+/// Settings of a client that is about to be built.
+///
+/// What is not set comes from the environment: the key from `SANDBOXER_API_KEY`, then `SANDBOXER_TOKEN`; the base URL from
+/// `SANDBOXER_API_URL`; the organisation from `SANDBOXER_ORG`. An empty value counts as unset. Proxies come from
+/// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, trusted certificates from the system or `SSL_CERT_FILE`.
+///
+/// ```
+/// use sandboxer_blocking::Sandboxer;
+/// use std::time::Duration;
+///
+/// let client = Sandboxer::builder()
+///     .api_key("sbx_live_1")
+///     .base_url("http://127.0.0.1:8080/api/v1")
+///     .total(Duration::from_secs(120))
+///     .retries(5)
+///     .user_agent_suffix("my-agent/1.0")
+///     .build()?;
+/// # Ok::<(), sandboxer_blocking::Error>(())
+/// ```
+#[must_use = "a builder does nothing until `build`"]
+#[derive(Clone)]
+pub struct Builder(sandboxer::Builder);
+
+impl Builder {
+    pub(crate) fn new() -> Self {
+        Self(sandboxer::AsyncSandboxer::builder())
+    }
+
+    /// The API key.
+    pub fn api_key(self, key: impl Into<ApiKey>) -> Self {
+        Self(self.0.api_key(key))
+    }
+
+    /// Where the API is, for example `https://sandboxer.com/api/v1`, the default: scheme, host, port and path, nothing else.
+    pub fn base_url(self, url: impl Into<String>) -> Self {
+        Self(self.0.base_url(url))
+    }
+
+    /// The organisation that pays: its id, its name, or `personal`.
+    pub fn org(self, org: impl Into<String>) -> Self {
+        Self(self.0.org(org))
+    }
+
+    /// All time limits at once.
+    pub fn timeouts(self, timeouts: Timeouts) -> Self {
+        Self(self.0.timeouts(timeouts))
+    }
+
+    /// Limits the making of one connection (default 10 s).
+    pub fn connect(self, limit: impl Into<Limit>) -> Self {
+        Self(self.0.connect(limit))
+    }
+
+    /// Limits one try. See [`Timeouts`] for the defaults.
+    pub fn attempt(self, limit: impl Into<Limit>) -> Self {
+        Self(self.0.attempt(limit))
+    }
+
+    /// Limits all tries of a call and the waits between them.
+    pub fn total(self, limit: impl Into<Limit>) -> Self {
+        Self(self.0.total(limit))
+    }
+
+    /// Limits the silence between two pieces of a stream.
+    pub fn idle(self, limit: impl Into<Limit>) -> Self {
+        Self(self.0.idle(limit))
+    }
+
+    /// How many times a failed try may be followed by another (default 3); 0 for never.
+    pub fn retries(self, retries: u32) -> Self {
+        Self(self.0.retries(retries))
+    }
+
+    /// Adds a header to every request. Headers that the client fills in itself are refused by [`build`](Self::build).
+    pub fn default_header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self(self.0.default_header(name, value))
+    }
+
+    /// Adds to the `User-Agent`, for example `my-agent/1.0`.
+    pub fn user_agent_suffix(self, suffix: impl Into<String>) -> Self {
+        Self(self.0.user_agent_suffix(suffix))
+    }
+
+    /// Uses this HTTP client for requests and their streams, with its own connections, certificates and proxies.
+    ///
+    /// It must be built with `redirect(reqwest::redirect::Policy::none())` (a redirect would carry the key to wherever the
+    /// answer says), with `retry(reqwest::retry::never())` (hidden repeats break the promise that a command runs once), and
+    /// without `timeout` or `read_timeout` (they would cut streams). `connect`, `add_root_certificate` and `no_proxy` of
+    /// this builder do not reach it.
+    pub fn http_client(self, client: reqwest::Client) -> Self {
+        Self(self.0.http_client(client))
+    }
+
+    /// Trusts the certificates of this PEM text as roots, besides the system's.
+    pub fn add_root_certificate(self, pem: impl AsRef<[u8]>) -> Self {
+        Self(self.0.add_root_certificate(pem))
+    }
+
+    /// Connects directly, whatever the proxy variables say.
+    pub fn no_proxy(self) -> Self {
+        Self(self.0.no_proxy())
+    }
+
+    /// Takes the time from this clock: limits, waits and back-off follow it.
+    pub fn clock(self, clock: SharedClock) -> Self {
+        Self(self.0.clock(clock))
+    }
+
+    /// Lets plain http go beyond this machine. The key is then readable on the way.
+    pub fn allow_plain_http(self) -> Self {
+        Self(self.0.allow_plain_http())
+    }
+
+    /// Takes nothing from the `SANDBOXER_*` variables.
+    pub fn ignore_env(self) -> Self {
+        Self(self.0.ignore_env())
+    }
+
+    /// Builds the client. Nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config), naming the setting: no key, a key or base URL of a wrong form, plain
+    /// http beyond this machine, a header this client fills in itself, a certificate that cannot be read, or no trusted
+    /// certificates at all.
+    pub fn build(self) -> Result<Sandboxer> {
+        self.0.build().map(Sandboxer::from_async)
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}

@@ -1,0 +1,43 @@
+//! Kept output, read page by page, byte for byte.
+
+use bytes::Bytes;
+use sandboxer::{Result, stream::Chunk};
+
+use crate::{driver::Driver, pull::Pull};
+
+/// The kept output of one stream of a command; comes from [`CommandHandle::logs`](crate::CommandHandle::logs).
+///
+/// It is an [`Iterator`] of chunks. Pages of up to 1 MiB are asked for as they are needed. It ends where the kept output
+/// ends now, whether the command still runs or not; output that was not kept comes as a [`Chunk::Gap`].
+///
+/// Its errors are [`NotFound`](crate::ErrorKind::NotFound) when the service has no record of the command (yet),
+/// [`Conflict`](crate::ErrorKind::Conflict) with the code `monitoring_off`, and the failures of any call. After an error
+/// it is over.
+#[must_use = "logs are read when they are asked for"]
+#[derive(Debug)]
+pub struct LogStream {
+    stream: Pull<sandboxer::LogStream>,
+}
+
+impl LogStream {
+    pub(crate) fn new(driver: Driver, stream: sandboxer::LogStream) -> Self {
+        Self { stream: Pull::new(driver, stream) }
+    }
+
+    /// All of it at once, if it is no longer than `limit` bytes. Gaps are passed over.
+    ///
+    /// # Errors
+    ///
+    /// [`TooLarge`](crate::ErrorKind::TooLarge) when there is more, and those of the stream.
+    pub fn read_all(self, limit: usize) -> Result<Bytes> {
+        self.stream.finish(move |stream| stream.collect(limit))
+    }
+}
+
+impl Iterator for LogStream {
+    type Item = Result<Chunk>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.stream.next()
+    }
+}
