@@ -1,6 +1,4 @@
-//! Typed async client for cloud code sandboxes.
-//!
-//! [`AsyncSandboxer`] is the way in; [`Api`] is the low-level client below it. What can go wrong is one type, [`Error`].
+#![doc = include_str!("../README.md")]
 
 mod call;
 pub mod clock;
