@@ -38,6 +38,8 @@ pub(crate) struct App {
     pub(crate) keys_at_work: Mutex<HashSet<String>>,
     /// Told whenever the earliest auto-stop may have changed.
     pub(crate) deadlines_changed: Notify,
+    /// Told whenever something was written that is not on disk yet.
+    pub(crate) written_later: Notify,
     /// Told whenever a machine may have become free.
     pub(crate) machine_freed: Notify,
     /// Open streams and background tasks end when this does.
@@ -52,9 +54,13 @@ pub(crate) struct Live {
     course: AtomicU64,
     /// Starting a command holds it for reading; booting, stopping and deleting hold it for writing.
     pub(crate) turn: RwLock<()>,
+    /// Copying the disk holds it for reading; removing the disk holds it for writing.
+    pub(crate) disk: RwLock<()>,
     /// A stop that was told to give up on saving.
     pub(crate) forced: Notify,
     jobs: Mutex<HashMap<String, Arc<Job>>>,
+    /// How many bytes of output the store holds of it; `None` until somebody counted.
+    pub(crate) output_kept: Mutex<Option<u64>>,
 }
 
 impl Live {
@@ -63,8 +69,10 @@ impl Live {
             state: watch::Sender::new(state),
             course: AtomicU64::new(0),
             turn: RwLock::new(()),
+            disk: RwLock::new(()),
             forced: Notify::new(),
             jobs: Mutex::default(),
+            output_kept: Mutex::default(),
         }
     }
 
@@ -138,6 +146,7 @@ impl App {
             live: Mutex::default(),
             keys_at_work: Mutex::default(),
             deadlines_changed: Notify::new(),
+            written_later: Notify::new(),
             machine_freed: Notify::new(),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -165,12 +174,14 @@ impl App {
         typed::write(&*self.store, Durability::Now, body)
     }
 
-    /// Changes the store; on disk with the next change that must be.
+    /// Changes the store; on disk with the next change that must be, at the latest a moment later.
     pub(crate) fn write_later<T, E: From<StoreError>>(
         &self,
         body: impl FnOnce(&mut dyn Writer) -> Result<T, E>,
     ) -> Result<T, E> {
-        typed::write(&*self.store, Durability::Later, body)
+        let written = typed::write(&*self.store, Durability::Later, body);
+        self.written_later.notify_one();
+        written
     }
 
     /// The live side of a sandbox, made from its record the first time.

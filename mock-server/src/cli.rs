@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use clap::Parser;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
@@ -66,12 +67,25 @@ fn parse_network(text: &str) -> Result<Network, String> {
 /// Runs the server until SIGTERM or SIGINT. Exit status 2, with one line that says why, if it cannot be started.
 pub fn main() -> ExitCode {
     let flags = Flags::parse();
+    allow_many_files();
     match start(flags) {
         Ok(server) => serve(server),
         Err(problem) => {
             say(std::io::stderr(), &format!("sandboxer-mock-server: {}", problem.replace('\n', " ")));
             ExitCode::from(2)
         }
+    }
+}
+
+/// Raises the number of files that may be open as far as that is allowed, up to what some thousand streams need: a
+/// stream takes about eight.
+fn allow_many_files() {
+    const WANTED: u64 = 16_384;
+    let now = getrlimit(Resource::Nofile);
+    if now.current.is_some_and(|current| current < WANTED) {
+        let raised = now.maximum.map_or(WANTED, |maximum| maximum.min(WANTED));
+        // Not worth a word: it works with fewer, too.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: now.maximum });
     }
 }
 

@@ -31,9 +31,31 @@ pub(crate) fn variables(sandbox: &Sandbox, own: &[(String, String)]) -> Vec<(Str
     all.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
+/// The most bytes of a line that go in one argument: less than Linux takes, which is 128 KiB.
+const ARGUMENT: usize = 96 << 10;
+
+/// Puts a line back together that came in pieces; the line itself finds no arguments and no trace of that.
+const JOIN: &str =
+    "IFS=; _sandboxer_line=\"unset _sandboxer_line; $*\"; IFS=' \t\n'; set --; eval \"$_sandboxer_line\"";
+
 /// The argument list that runs a shell line.
-pub(crate) fn shell(line: &str) -> [String; 3] {
-    [bash().unwrap_or("sh").to_owned(), "-c".to_owned(), line.to_owned()]
+pub(crate) fn shell(line: &str) -> Vec<String> {
+    let shell = bash().unwrap_or("sh");
+    if line.len() <= ARGUMENT {
+        return [shell, "-c", line].map(str::to_owned).into();
+    }
+    let mut arguments: Vec<String> = [shell, "-c", JOIN, shell].map(str::to_owned).into();
+    let mut rest = line;
+    while !rest.is_empty() {
+        let mut end = rest.len().min(ARGUMENT);
+        while !rest.is_char_boundary(end) {
+            end -= 1;
+        }
+        let (piece, left) = rest.split_at(end);
+        arguments.push(piece.to_owned());
+        rest = left;
+    }
+    arguments
 }
 
 /// Bash, if this system has one; sandboxes see the same system.

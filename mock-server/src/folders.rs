@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io,
+    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -47,7 +48,8 @@ impl Folders {
     /// A folder that stays when the server ends.
     pub(crate) fn kept(root: &Path) -> Result<Self, FolderError> {
         let failed = |error| FolderError::Io(root.to_owned(), error);
-        fs::create_dir_all(root).map_err(failed)?;
+        // The store holds the environments of the sandboxes: nobody else's business, another server's sandboxes included.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(failed)?;
         let root = root.canonicalize().map_err(failed)?;
         let path = root.join(LOCK);
         let lock = OpenOptions::new().create(true).write(true).truncate(false).open(&path).map_err(failed)?;
@@ -64,7 +66,11 @@ impl Folders {
         let cleared = space::remove_tree_blocking(&folders.scratch());
         cleared.map_err(|error| FolderError::Io(folders.scratch(), error))?;
         for folder in [folders.spaces(), folders.scratch()] {
-            fs::create_dir_all(&folder).map_err(|error| FolderError::Io(folder, error))?;
+            // Also where the folder that was given is open to others.
+            let private = || fs::set_permissions(&folder, fs::Permissions::from_mode(0o700));
+            fs::create_dir_all(&folder)
+                .and_then(|()| private())
+                .map_err(|error| FolderError::Io(folder, error))?;
         }
         Ok(folders)
     }
@@ -150,7 +156,9 @@ mod tests {
         let folders = Folders::kept(&root).unwrap();
         assert!(matches!(Folders::kept(&root), Err(FolderError::InUse(_))));
         drop(folders);
-        assert!(root.join("sandboxes").is_dir());
+        for private in [&root, &root.join("sandboxes"), &root.join("scratch")] {
+            assert_eq!(fs::metadata(private).unwrap().permissions().mode() & 0o777, 0o700, "{private:?}");
+        }
         assert!(Folders::kept(&root).is_ok());
     }
 

@@ -27,6 +27,9 @@ use crate::{
 /// How long background work has to end once the server closes.
 const CLOSING: Duration = Duration::from_secs(3);
 
+/// How long a change that may wait for the disk waits for another one to go with.
+const FLUSHING: Duration = Duration::from_millis(250);
+
 /// What the server's thread reports once connections are accepted.
 pub(crate) struct Ready {
     pub(crate) service: Service,
@@ -80,6 +83,7 @@ async fn serve_until_closed(builder: MockServerBuilder, ready: &ReadySender) -> 
     };
     let app = service.app.clone();
     let deadlines = tokio::spawn(lifecycle::keep_deadlines(app.clone()));
+    let flushing = tokio::spawn(flush(app.clone()));
     let address = listener.local_addr();
     let _ = ready.send(Ok(Ready { service: service.clone(), address, notice }));
     let end_commands = async || {
@@ -102,12 +106,33 @@ async fn serve_until_closed(builder: MockServerBuilder, ready: &ReadySender) -> 
         () = app.tasks.wait() => {}
         () = clock.sleep(CLOSING) => tracing::warn!("background work did not end in time"),
     }
-    let _ = deadlines.await;
+    let _ = tokio::join!(deadlines, flushing);
     // What could wait until now is written.
     if let Err(error) = app.write::<(), StoreError>(|_| Ok(())) {
         tracing::error!(%error, "the last changes could not be stored");
     }
     Some(folders)
+}
+
+/// Brings to disk what was written without waiting for it, so that a server that is killed forgets little.
+async fn flush(app: Arc<App>) {
+    // About real disks and real kills, not about modelled time.
+    let clock = SystemClock::new();
+    loop {
+        tokio::select! {
+            () = app.written_later.notified() => {}
+            () = app.closing.cancelled() => return,
+        }
+        tokio::select! {
+            () = clock.sleep(FLUSHING) => {}
+            () = app.closing.cancelled() => return,
+        }
+        let flushing = app.clone();
+        let flushed = tokio::task::spawn_blocking(move || flushing.write::<(), StoreError>(|_| Ok(()))).await;
+        if let Ok(Err(error)) = flushed {
+            tracing::error!(%error, "changes could not be brought to disk");
+        }
+    }
 }
 
 struct Opened {

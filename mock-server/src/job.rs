@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     app::{App, Live, lock},
     runner::{OutputRing, Running},
-    store::typed,
-    world::commands::{self, Command, Kept, OUTPUT_LIMIT, Status, Stream},
+    store::{StoreError, typed},
+    world::commands::{self, Command, Kept, OUTPUT_LIMIT, OUTPUT_OF_SANDBOX_LIMIT, Status, Stream},
 };
 
 /// How long a command's tree has between SIGTERM and SIGKILL.
@@ -130,7 +130,7 @@ impl Job {
             };
         }
         let stored = self.is_recorded
-            && self.store(&app).map_err(|error| tracing::error!(%error, "a record is lost")).is_ok();
+            && self.store(&app, &live).map_err(|error| tracing::error!(%error, "a record is lost")).is_ok();
         self.ended.send_replace(true);
         // Without a history the live side is all that later questions about a background command can be answered from.
         if stored || lock(&self.record).process_id.is_none() {
@@ -138,20 +138,31 @@ impl Job {
         }
     }
 
-    fn store(&self, app: &App) -> Result<(), crate::store::StoreError> {
+    fn store(&self, app: &App, live: &Live) -> Result<(), StoreError> {
         let record = lock(&self.record).clone();
+        // Held until all is written: two that end at once must not both count from the same sum.
+        let mut output_kept = lock(&live.output_kept);
+        let size = record.stdout.size() + record.stderr.size();
+        // Not known before the first command, and not worth knowing exactly before it is too much.
+        let sum = output_kept.filter(|kept| kept + size <= OUTPUT_OF_SANDBOX_LIMIT).map(|kept| kept + size);
         let streams = [(Stream::Stdout, record.stdout), (Stream::Stderr, record.stderr)];
         let bytes = streams.map(|(stream, kept)| self.ring(stream).read_at(kept.start, OUTPUT_LIMIT).bytes);
-        app.write_later(|tx| {
+        let now_kept = app.write_later(|tx| {
             // The sandbox may have been deleted meanwhile; then its history is gone with it.
             if typed::get::<crate::world::sandboxes::Sandbox>(tx, &record.sandbox)?.is_none() {
-                return Ok(());
+                return Ok(None);
             }
             for ((stream, kept), bytes) in streams.into_iter().zip(&bytes) {
                 commands::keep_output(tx, &record.id, stream, kept.start, bytes)?;
             }
-            typed::put(tx, &record)
-        })
+            typed::put(tx, &record)?;
+            match sum {
+                Some(sum) => Ok(Some(sum)),
+                None => commands::drop_oldest_output(tx, &record.sandbox, OUTPUT_OF_SANDBOX_LIMIT).map(Some),
+            }
+        })?;
+        *output_kept = now_kept;
+        Ok::<(), StoreError>(())
     }
 
     /// A part of its output: where it begins, the bytes, and how far the stream has come.

@@ -243,8 +243,11 @@ async fn carry_out_stop(app: Arc<App>, live: Arc<Live>, course: u64, id: String,
         }
         Ok(())
     });
-    if is_erased && let Err(error) = space::remove_tree(app.space(&id).root).await {
-        tracing::error!(sandbox = %id, %error, "a disk could not be erased");
+    if is_erased {
+        let _disk = live.disk.write().await;
+        if let Err(error) = space::remove_tree(app.space(&id).root).await {
+            tracing::error!(sandbox = %id, %error, "a disk could not be erased");
+        }
     }
     report(archived);
     app.machine_freed.notify_waiters();
@@ -316,6 +319,10 @@ pub(crate) async fn purge(app: Arc<App>, live: Option<Arc<Live>>, mut deletion: 
         None => app.runner.end_space(&id).await,
     }
     app.machine_freed.notify_waiters();
+    let _disk = match &live {
+        Some(live) => Some(live.disk.write().await),
+        None => None,
+    };
     while let Err(error) = space::remove_tree(app.space(&id).root).await {
         tracing::error!(sandbox = %id, %error, "a disk could not be removed");
         deletion.attempts += 1;

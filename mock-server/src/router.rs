@@ -155,8 +155,8 @@ pub(crate) async fn answer(
 
 async fn carry_out(app: &Arc<App>, head: &request::Parts, body: ReadBody) -> Outcome {
     let (route, path) = find(&head.method, head.uri.path())?;
-    let query = validate::parse_query(head.uri.query().unwrap_or_default())?;
-    let caller = identify(app, head, route, &query)?;
+    let query = validate::parse_query(head.uri.query().unwrap_or_default());
+    let (caller, query) = identify(app, head, route, query)?;
     validate::check_query(route.query, &query)?;
     let body = match (body, &route.body) {
         (ReadBody::Whole(bytes), _) => bytes,
@@ -184,13 +184,16 @@ async fn carry_out(app: &Arc<App>, head: &request::Parts, body: ReadBody) -> Out
     outcome
 }
 
-/// Who calls, and whether the key and the organisation let them.
+/// A query, decoded.
+type Query = Vec<(String, String)>;
+
+/// Who calls, and whether the key and the organisation let them; hands back the query, which is judged after the key.
 fn identify(
     app: &App,
     head: &request::Parts,
     route: &Route,
-    query: &[(String, String)],
-) -> Result<Caller, ApiError> {
+    query: Result<Query, ApiError>,
+) -> Result<(Caller, Query), ApiError> {
     app.read(|tx| {
         let (account, key) = auth::authenticate(tx, &head.headers, app.now())?;
         if !key.grants(route.action) {
@@ -198,13 +201,17 @@ fn identify(
             return Err(ApiError::new(403, "forbidden", format!("the API key does not grant {action}"))
                 .detail("action", action));
         }
+        let query = query?;
         let in_query = query.iter().find(|(name, _)| name == "org").map(|(_, value)| value.as_str());
-        let in_header = head.headers.get(auth::ORG_HEADER).and_then(|value| value.to_str().ok());
+        // What is no text names nobody, and must not pass for a call that names no organisation.
+        let in_header =
+            head.headers.get(auth::ORG_HEADER).map(|value| String::from_utf8_lossy(value.as_bytes()));
+        let in_header = in_header.as_deref();
         let organisation = match in_query.or(in_header).filter(|named| !named.is_empty()) {
             Some(named) => auth::organisation(tx, &account, named)?,
             None => None,
         };
-        Ok(Caller { account, key, organisation })
+        Ok((Caller { account, key, organisation }, query))
     })
 }
 

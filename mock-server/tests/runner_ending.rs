@@ -234,7 +234,10 @@ async fn a_command_whose_watcher_was_killed_is_not_left_alone() {
     let seconds = unique_seconds();
     let running = bench.start(&space, shell(&format!("echo ready; sleep {seconds}; echo {seconds}"))).await;
     until_printed(&running, "ready").await;
-    let main = host_processes_with(&format!("sleep\0{seconds}"))[0];
+    // It says that it is ready before it has started this.
+    let sleeping = || host_processes_with(&format!("sleep\0{seconds}"));
+    until("it sleeps", || !sleeping().is_empty()).await;
+    let main = sleeping()[0];
     let parent_of = |pid: u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         stat.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().parse::<u32>().unwrap()

@@ -84,6 +84,41 @@ async fn commands_have_no_privilege_and_cannot_get_one() {
     bench.runner.shutdown().await;
 }
 
+/// Looks for a key in the rings of the thread, the session and the user, and puts one there; says how many of these
+/// calls the kernel knew.
+#[cfg(target_arch = "x86_64")]
+const KEYRINGS: &str = r#"my $known = 0;
+for my $ring (-1, -3, -4) {
+    my ($kind, $name, $secret) = ("user", "sandbox-test", "x");
+    $known++ unless syscall(248, $kind, $name, $secret, 1, $ring) == -1 && $! == 38;
+    $known++ unless syscall(250, 10, $ring, $kind, $name, 0) == -1 && $! == 38;
+    $known++ unless syscall(250 | 0x40000000, 0, $ring, 0) == -1 && $! == 38;
+}
+print $known;"#;
+
+#[cfg(target_arch = "x86_64")]
+#[tokio::test]
+async fn no_keyring_can_be_reached() {
+    let Some(bench) = isolated().await else { return };
+    let space = bench.space("one").await;
+    if bench.sh(&space, "command -v perl").await.code() != 0 {
+        return skip("no perl");
+    }
+    let done = bench.sh(&space, &format!("perl -e '{KEYRINGS}'")).await;
+    assert_eq!(done.stdout, "0", "{done:?}");
+    assert!(!bench.runner.limitations().is_some_and(|text| text.contains("keyring")));
+    bench.runner.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_number_of_processes_is_limited_for_good() {
+    let Some(bench) = isolated().await else { return };
+    let space = bench.space("one").await;
+    let done = bench.sh(&space, "grep 'Max processes' /proc/self/limits | tr -s ' ' | cut -d' ' -f3,4").await;
+    assert_eq!(done.stdout, "4096 4096\n", "{done:?}");
+    bench.runner.shutdown().await;
+}
+
 #[tokio::test]
 async fn only_home_and_tmp_can_be_written() {
     let Some(bench) = isolated().await else { return };
@@ -109,7 +144,8 @@ async fn only_home_and_tmp_can_be_written() {
 
 #[tokio::test]
 async fn the_hosts_files_and_processes_are_out_of_reach() {
-    let data = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    // Away from the folders that are hidden anyway, where this user may write there.
+    let data = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).or_else(|_| tempfile::tempdir()).unwrap();
     fs::write(data.path().join("secret"), "secret").unwrap();
     let options = RunnerOptions::new(SystemClock::shared()).hide(data.path());
     let Some(bench) = Bench::with_options(RunnerKind::Isolated, options).await else { return };

@@ -13,7 +13,8 @@ use crate::{driver::Driver, pull::Pull};
 /// nothing is lost and nothing comes twice. Output that the service itself no longer has comes as a [`Chunk::Gap`]. Ten
 /// connections in a row that bring neither output nor a heartbeat end it with an error of kind
 /// [`StreamCut`](crate::ErrorKind::StreamCut), which says where to go on; the pauses between them grow from a tenth of a
-/// second to ten.
+/// second to ten, or are as long as the service asks for; asked to wait for more than five minutes it ends at once with
+/// that error.
 ///
 /// Its other errors are what the service answered when a new connection was refused for good (the sandbox stopped or is
 /// gone); [`StreamFailed`](crate::ErrorKind::StreamFailed) when the service ends the stream with an error;

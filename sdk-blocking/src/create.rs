@@ -15,7 +15,8 @@ impl Sandboxer {
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an option out of its limits, before anything is sent;
     /// [`RateLimited`](crate::ErrorKind::RateLimited), [`PaymentRequired`](crate::ErrorKind::PaymentRequired) and the
     /// other refusals of the service; [`SandboxState`](crate::ErrorKind::SandboxState) when it failed or got no machine;
-    /// [`WaitTimeout`](crate::ErrorKind::WaitTimeout) after 5 minutes, the view's total limit or the option's own.
+    /// [`WaitTimeout`](crate::ErrorKind::WaitTimeout) after 5 minutes or the option's own limit, or when a total limit of
+    /// the client or view is used up, which covers the call and the wait together.
     ///
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();

@@ -11,7 +11,7 @@ use std::{
     io,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{Arc, Mutex, OnceLock, PoisonError, mpsc},
-    task::Poll,
+    task::{Context, Poll, Waker},
     thread,
 };
 
@@ -86,6 +86,22 @@ impl Driver {
         };
         running.handle.spawn(work.in_current_span().with_current_subscriber());
         Ok(Started { answered, _driver: self.clone() })
+    }
+
+    /// What `poll` says on the caller's own thread, if it has not to wait for it: going to the runtime's thread and back
+    /// costs more than most items of a stream do.
+    pub(crate) fn ready<T>(&self, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Option<T> {
+        let running = self.0.running.get().filter(|_| OWNER.get() != self.id())?;
+        // In a thread that is being torn down the runtime cannot be entered any more.
+        if Handle::try_current().is_err_and(|error| error.is_thread_local_destroyed()) {
+            return None;
+        }
+        let _inside = running.handle.enter();
+        match poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(value) => Some(value),
+            // Whoever polls next says whom to wake.
+            Poll::Pending => None,
+        }
     }
 
     /// Drops `value` on the runtime, where what it holds of connections belongs.

@@ -19,7 +19,9 @@ impl Sandbox {
     ///
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) before anything is sent: an empty line or list, a NUL, a limit
     /// under 1 s or over 600 s, a bad name of a variable. Otherwise what the service answered, or that it did not:
-    /// [`Error::delivery`](crate::Error::delivery) says whether the command may be running.
+    /// [`Error::delivery`](crate::Error::delivery) says whether the command may be running. When the connection breaks,
+    /// the sandbox is looked at once, for at most 5 seconds: if it is stopped, failed or gone, the error is of kind
+    /// [`SandboxState`](crate::ErrorKind::SandboxState), with the break as its source.
     ///
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
@@ -39,7 +41,8 @@ impl Sandbox {
         self.call(|sandbox| async move { sandbox.exec(command).await })
     }
 
-    /// Runs a command and hands on its output as it is written. Returns once the command has started.
+    /// Runs a command and hands on its output as it is written. Returns once the command has started;
+    /// a total limit that was set covers that, and ends there.
     ///
     /// What is said of [`exec`](Self::exec) about commands, holding and repeating holds here too. Once it has started
     /// nothing is repeated; a connection that breaks then is an error of the stream, and the command runs on.

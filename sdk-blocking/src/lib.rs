@@ -74,7 +74,7 @@ pub use http;
 pub use sandboxer::{
     ApiKey, CallOptions, Command, Create, Delivery, Error, ErrorKind, Fork, Limit, ListOptions, MAX_FILE,
     Offsets, Operation, Outcome, Output, PartialOutput, RequestOptions, Result, Resume, Signal, Stop,
-    Timeouts, Ttl, Update, clock, models, operations, wire,
+    Timeouts, Ttl, Update, clock, models, operations, webhooks, wire,
 };
 
 /// What streams are made of: pieces of output and text decoding.

@@ -40,6 +40,13 @@ impl<S: Send + 'static> Pull<S> {
         S: Stream<Item = Result<T>> + Unpin,
         T: Send + 'static,
     {
+        // Away while it is read: it stays away if that panics.
+        let mut stream = self.stream.take()?;
+        let ready = self.driver.ready(|context| Pin::new(&mut *stream).poll_next(context));
+        self.stream = Some(stream);
+        if let Some(item) = ready {
+            return item;
+        }
         let item = self.lend(|mut stream| async move {
             let item = poll_fn(|context| Pin::new(&mut *stream).poll_next(context)).await;
             (stream, item)

@@ -13,8 +13,13 @@ use crate::{driver::Driver, pull::Pull};
 /// the output so far, never a success. **The command behind a dropped or broken stream runs on** until it ends or runs
 /// into its limit; to be able to come back to a command, [`start`](crate::Sandbox::start) it.
 ///
+/// After a cut the sandbox is looked at once, for at most 5 seconds. If it is stopped, stopping, failed or gone, that is
+/// why, and the error is of kind [`SandboxState`](crate::ErrorKind::SandboxState) with the cut as its source; it carries
+/// the same command id and output.
+///
 /// Its errors are [`StreamCut`](crate::ErrorKind::StreamCut) when the connection ended, broke or fell silent for longer
 /// than the idle limit (60 s + the command's limit + 30 s unless set) before the final frame,
+/// [`SandboxState`](crate::ErrorKind::SandboxState) when it did because the sandbox is no more,
 /// [`StreamFailed`](crate::ErrorKind::StreamFailed) when the service ends it with an error,
 /// [`Unexpected`](crate::ErrorKind::Unexpected) for a line that is no frame and
 /// [`TooLarge`](crate::ErrorKind::TooLarge) for one over 16 MiB. After an error it is over.

@@ -27,7 +27,8 @@ impl Sandbox {
     }
 
     /// Waits until its state is one of `states`, for at most `limit`: the view's total limit if one is set, else 5
-    /// minutes, if `None`. Looks come every tenth of a second at first and every 2 seconds later.
+    /// minutes, if `None`. A second look comes after 10 ms, the next after 100 ms; in the
+    /// end they are 2 s apart.
     ///
     /// # Errors
     ///

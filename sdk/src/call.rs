@@ -53,6 +53,17 @@ impl From<Duration> for Limit {
 /// | `attempt` | one try, from asking for a connection to the last byte of its answer (of a stream: to its headers) | 60 s; a command: its own limit + 90 s |
 /// | `total` | all tries of a call and the waits between them; never a stream's body | 5 min, at least `attempt` + 60 s; a command: `attempt` + 60 s |
 /// | `idle` | silence between two pieces of a stream | 60 s; attach: 45 s (heartbeats are promised); an exec stream: the command's limit + 90 s |
+///
+/// A `total` that was set also covers the verbs that make more than one call: creating with its name and its wait, a resume
+/// or stop with its wait, an exec stream until its command has started.
+///
+/// ```
+/// use sandboxer::{Limit, Timeouts};
+/// use std::time::Duration;
+///
+/// let limits = Timeouts::new().connect(Duration::from_secs(3)).total(Duration::from_secs(60)).idle(Limit::Off);
+/// assert_eq!((limits.attempt, limits.idle), (Limit::Unset, Limit::Off));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timeouts {

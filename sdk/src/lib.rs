@@ -12,6 +12,7 @@ mod retry;
 mod sandboxer;
 pub mod stream;
 mod transport;
+pub mod webhooks;
 pub mod wire;
 
 pub use call::{CallOptions, Limit, Timeouts};

@@ -15,6 +15,21 @@ use crate::{
 ///
 /// A command that fails or times out is a result like any other; [`check`](Self::check) turns everything but exit code
 /// 0 into an error.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+/// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+/// # let sandbox = client.create(sandboxer::Create::new()).await?;
+/// use sandboxer::{ErrorKind, Outcome};
+///
+/// let output = sandbox.exec("echo out; echo err >&2; exit 3").await?;
+/// assert_eq!(output.outcome(), Outcome::Exited(3));
+/// assert_eq!((&*output.stdout_text(), &*output.stderr_text()), ("out\n", "err\n"));
+/// let failed = output.check().unwrap_err();
+/// assert_eq!(failed.kind(), ErrorKind::CommandFailed);
+/// assert_eq!(failed.partial_output().unwrap().stderr_text(), "err\n");
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq)]
 pub struct Output {
     pub(crate) stdout: Bytes,

@@ -2,6 +2,7 @@
 
 pub mod cutter;
 pub mod processes;
+pub mod python;
 
 use sandboxer_mock_server::{MockServer, RunnerKind};
 

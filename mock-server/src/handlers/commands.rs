@@ -13,7 +13,7 @@ use crate::{
     reply::{Answer, ApiError, Outcome},
     runner::{CommandSpec, OutputMode, RunnerError},
     space::LocatedKind,
-    store::{StoreError, typed},
+    store::{StoreError, Writer, typed},
     view::signal_name,
     world::{
         commands::{Command, Kept, Mode, OUTPUT_LIMIT, Status, Stream, TEXT_LIMIT},
@@ -43,10 +43,15 @@ pub(super) async fn command(app: &Arc<App>, call: &Call) -> Outcome {
     // not it stays: what is begun is watched and recorded.
     hold_until_up(app, &app.live(&sandbox)).await?;
     let begun = begin(app.clone(), sandbox, Ask::of(call, mode));
-    let job = app.tasks.spawn(begun).await.map_err(ApiError::internal)??;
+    let begun = async move {
+        let job = begun.await?;
+        let consumers = stream::consumers(&job);
+        Ok::<_, ApiError>((job, consumers))
+    };
+    let (job, consumers) = app.tasks.spawn(begun).await.map_err(ApiError::internal)??;
     match mode {
         Mode::Detached => Ok(started(&job)),
-        Mode::Stream => Ok(Answer::Ndjson(stream::frames(app.clone(), job))),
+        Mode::Stream => Ok(Answer::Ndjson(stream::frames(app.clone(), job, consumers))),
         Mode::Sync => {
             job.ended().await;
             finished(&job)
@@ -131,13 +136,10 @@ async fn begin(app: Arc<App>, sandbox: Sandbox, ask: Ask) -> Result<Arc<Job>, Ap
         Err(error) => return Err(not_started(&app, &sandbox, record, error)),
     };
     record.pid = Some(running.pid());
-    if ask.mode == Mode::Detached {
-        record.process_id = Some(
-            app.write_later(|tx| lifecycle::claim_process_id(tx, &sandbox.id, running.pid(), &record.id))?,
-        );
-    }
-    if sandbox.monitoring {
-        app.write_later(|tx| typed::put::<Command>(tx, &record))?;
+    if let Err(error) = note_start(&app, &sandbox, &mut record) {
+        // Nobody would watch over it.
+        running.kill_tree(Duration::ZERO).await;
+        return Err(error);
     }
     let job = Job::begin(&app, &live, record, running, sandbox.monitoring, ask.limit);
     drop(turn);
@@ -147,6 +149,26 @@ async fn begin(app: Arc<App>, sandbox: Sandbox, ask: Ask) -> Result<Arc<Job>, Ap
         }
     }
     Ok(job)
+}
+
+/// Puts a command that has just been started into the store.
+fn note_start(app: &App, sandbox: &Sandbox, record: &mut Command) -> Result<(), ApiError> {
+    let is_detached = record.mode == Mode::Detached;
+    let note = |tx: &mut dyn Writer| {
+        if let (true, Some(pid)) = (is_detached, record.pid) {
+            record.process_id = Some(lifecycle::claim_process_id(tx, &sandbox.id, pid, &record.id)?);
+        }
+        if sandbox.monitoring {
+            typed::put::<Command>(tx, record)?;
+        }
+        Ok::<_, ApiError>(())
+    };
+    match (is_detached, sandbox.monitoring) {
+        // The answer promises a process id: a server that is killed after it must know the id again.
+        (true, _) => app.write(note),
+        (false, true) => app.write_later(note),
+        (false, false) => Ok(()),
+    }
 }
 
 /// The folder to run in, links resolved.

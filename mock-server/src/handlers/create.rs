@@ -26,7 +26,18 @@ use crate::{
     },
 };
 
+/// Refuses to make a sandbox that the key could not even see.
+fn check_reach(call: &Call) -> Result<(), ApiError> {
+    match &call.caller.key.sandboxes {
+        None => Ok(()),
+        Some(_) => {
+            Err(ApiError::new(403, "forbidden", "the API key is limited to sandboxes that are there already"))
+        }
+    }
+}
+
 pub(super) async fn create(app: &Arc<App>, call: &Call) -> Outcome {
+    check_reach(call)?;
     let organisation = app.read(|tx| payer(tx, call))?;
     let wallet_key = organisation.as_ref().map_or("", |organisation| organisation.id.as_str()).to_owned();
     let mut turn = match KeyTurn::take(app, call, "create", &wallet_key)? {
@@ -105,6 +116,7 @@ fn payer(tx: &dyn Reader, call: &Call) -> Result<Option<Organisation>, ApiError>
 
 pub(super) async fn fork(app: &Arc<App>, call: &Call) -> Outcome {
     let source = call.sandbox(app)?;
+    check_reach(call)?;
     let mut turn = match KeyTurn::take(app, call, &format!("fork {}", source.id), "")? {
         Taken::Mine(turn) => turn,
         Taken::Before(sandbox) => return forked(app, call, &sandbox),
@@ -151,7 +163,13 @@ pub(super) async fn fork(app: &Arc<App>, call: &Call) -> Outcome {
     };
     // Asked twice: before the copy, to refuse early, and with the start itself, when somebody else may have come first.
     app.read(allow)?;
-    copy_disk(app, &source.id, &copy.id).await?;
+    {
+        // Whoever removes the source's disk waits until it is copied.
+        let live = app.live(&source);
+        let _disk = live.disk.read().await;
+        check_forkable(&call.sandbox(app)?)?;
+        copy_disk(app, &source.id, &copy.id).await?;
+    }
     let stored = app.write(|tx| {
         let wallet = allow(tx)?;
         limits::note_start(tx, &wallet.key, &copy.id, now)?;

@@ -114,6 +114,13 @@ pub(super) async fn write(app: &Arc<App>, call: &Call) -> Outcome {
         false => content.as_bytes().to_vec(),
     };
     let files = open(app, &sandbox, path).await?;
+    // Whoever stops the sandbox waits for this: what is written is on the disk that the stop keeps.
+    let live = app.live(&sandbox);
+    let _turn = live.turn.read().await;
+    let state = *live.watch().borrow();
+    if !state.is_up() {
+        return Err(not_running(state));
+    }
     let written =
         files.write(path, Bytes::from(bytes), FILE_LIMIT).await.map_err(|error| file_error(error, "path"))?;
     let body = json!({

@@ -10,13 +10,22 @@ use super::commands::result;
 use crate::{
     app::App,
     job::Job,
-    runner::OutputRing,
+    runner::{Consumer, OutputRing},
     text::Decoder,
     world::commands::{Status, Stream},
 };
 
 /// The most bytes of output in one frame.
 pub(super) const FRAME: usize = 64 << 10;
+
+/// The reader that a streaming command waits for: standard output, standard error.
+pub(super) type Consumers = [Consumer; 2];
+
+/// The reader of a command that has just begun. Taken before anybody can go away: a command whose reader has never been
+/// there would wait for it for ever.
+pub(super) fn consumers(job: &Job) -> Consumers {
+    [Stream::Stdout, Stream::Stderr].map(|stream| job.ring(stream).consumer(0))
+}
 
 /// One frame as it goes out.
 pub(super) fn line(frame: &Value) -> Result<Bytes, std::convert::Infallible> {
@@ -37,10 +46,9 @@ pub(super) async fn grown(ring: &OutputRing, end: u64) {
 /// The body of a streaming command: `started`, output, and one `exit` or `error`.
 ///
 /// The command waits for a reader that is slow, and runs on without one that went away.
-pub(super) fn frames(app: Arc<App>, job: Arc<Job>) -> Body {
+pub(super) fn frames(app: Arc<App>, job: Arc<Job>, mut consumers: Consumers) -> Body {
     Body::from_stream(async_stream::stream! {
         yield line(&json!({"type": "started", "commandId": job.id()}));
-        let mut consumers = [Stream::Stdout, Stream::Stderr].map(|stream| job.ring(stream).consumer(0));
         let mut offsets = [0_u64; 2];
         let mut cut = [false; 2];
         let mut decoders = [Decoder::default(), Decoder::default()];

@@ -23,7 +23,8 @@ const COMPLAINT_LIMIT: usize = 2000;
 const SCRIPT: &str = r#"
 cd "$1" 2>/dev/null || { echo cwd; exit 1; }
 _sandbox_input=$2 _sandbox_left=$3 _sandbox_program=$4
-shift 4
+[ "$5" = - ] || ulimit -u "$5" 2>/dev/null || ulimit -p "$5" 2>/dev/null
+shift 5
 while [ "$_sandbox_left" -gt 0 ]; do
   _sandbox_left=$((_sandbox_left - 1))
   eval "export \"\$_SANDBOX_VARIABLE_$_sandbox_left\"; unset _SANDBOX_VARIABLE_$_sandbox_left"
@@ -57,8 +58,16 @@ const SHELL_NAMES: [&str; 17] = [
     "_",
 ];
 
-/// A command line in the making: what is put in front, then the shell lines, then the command.
-pub(crate) fn command(chain: &[String], sh: &Path, env: &Path, spec: &CommandSpec, cwd: &Path) -> Command {
+/// A command line in the making: what is put in front, then the shell lines, then the command. With `processes`, its
+/// user may not have more processes than that.
+pub(crate) fn command(
+    chain: &[String],
+    sh: &Path,
+    env: &Path,
+    spec: &CommandSpec,
+    cwd: &Path,
+    processes: Option<u32>,
+) -> Command {
     let mut words = chain.iter().map(String::as_str);
     let mut command = match words.next() {
         Some(first) => Command::new(first),
@@ -76,6 +85,8 @@ pub(crate) fn command(chain: &[String], sh: &Path, env: &Path, spec: &CommandSpe
     command.args(["-c", SCRIPT, "sh"]).arg(cwd);
     command.arg(if spec.stdin || spec.pty.is_some() { "given" } else { "none" });
     command.arg(plain.len().to_string()).arg(&spec.argv[0]);
+    // Shells call this limit by different letters, and some have no word for it.
+    command.arg(processes.map_or_else(|| "-".to_owned(), |count| count.to_string()));
     if !odd.is_empty() {
         command.arg(env);
         command.args(odd.iter().map(|(name, value)| format!("{name}={value}")));

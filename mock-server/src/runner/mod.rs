@@ -8,6 +8,8 @@
 
 #[cfg(target_os = "linux")]
 mod account;
+#[cfg(target_os = "linux")]
+mod confine;
 mod detect;
 #[cfg(target_os = "linux")]
 mod holder;

@@ -1,7 +1,9 @@
 //! The store on `redb`: in memory, or in a file that one process at a time may open.
 
 use std::{
+    fs::{OpenOptions, Permissions},
     ops::ControlFlow,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::Path,
     sync::atomic::{AtomicU32, Ordering},
 };
@@ -45,6 +47,10 @@ impl RedbStore {
 
     /// A store in a file, made if it is not there.
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+        let file =
+            OpenOptions::new().create(true).read(true).write(true).truncate(false).mode(0o600).open(path);
+        // One that an earlier version made may be open to others.
+        file.and_then(|file| file.set_permissions(Permissions::from_mode(0o600))).map_err(failed)?;
         let database =
             Builder::new().set_cache_size(CACHE_BYTES).create(path).map_err(|error| match error {
                 DatabaseError::DatabaseAlreadyOpen => StoreError::InUse,
@@ -233,6 +239,7 @@ mod tests {
                 true
             })
             .unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(matches!(RedbStore::open(&path), Err(StoreError::InUse)));
         store.write(Durability::Now, &mut |_| true).unwrap();
         drop(store);

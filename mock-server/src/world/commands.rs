@@ -3,13 +3,19 @@
 use serde::{Deserialize, Serialize};
 
 use super::time::Millis;
-use crate::store::{Reader, StoreError, Table, Writer, typed::Record};
+use crate::store::{
+    Reader, StoreError, Table, Writer,
+    typed::{self, Record},
+};
 
 /// The most of a command's text that the history keeps, in bytes.
 pub(crate) const TEXT_LIMIT: usize = 64 << 10;
 
 /// The most of each output stream that is kept, in bytes.
 pub(crate) const OUTPUT_LIMIT: usize = 8 << 20;
+
+/// The most output of all commands of a sandbox that is kept, in bytes; beyond it the oldest goes.
+pub(crate) const OUTPUT_OF_SANDBOX_LIMIT: u64 = 32 << 20;
 
 /// Kept output is written in pieces of this many bytes.
 const PIECE: usize = 64 << 10;
@@ -118,6 +124,11 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
+    /// How many bytes are kept.
+    pub(crate) fn size(self) -> u64 {
+        self.end - self.start
+    }
+
     /// Whether not everything that was written is kept.
     pub(crate) fn is_cut(self) -> bool {
         self.start > 0 || self.end < self.written
@@ -176,6 +187,30 @@ pub(crate) fn keep_output(
     Ok(())
 }
 
+/// Drops the output of a sandbox's oldest commands until what is left fits `limit`; their records stay. Returns how many
+/// bytes are left.
+pub(crate) fn drop_oldest_output(tx: &mut dyn Writer, sandbox: &str, limit: u64) -> Result<u64, StoreError> {
+    let mut commands = typed::with_prefix::<Command>(tx, &format!("{sandbox}/"))?;
+    // One that runs has none in the store yet.
+    commands.retain(|command| command.status != Status::Running);
+    let size = |command: &Command| command.stdout.size() + command.stderr.size();
+    let mut left: u64 = commands.iter().map(size).sum();
+    for command in commands.iter_mut().filter(|command| size(command) > 0) {
+        if left <= limit {
+            break;
+        }
+        left -= size(command);
+        for (stream, kept) in [(Stream::Stdout, &mut command.stdout), (Stream::Stderr, &mut command.stderr)] {
+            for offset in (kept.start..kept.end).step_by(PIECE) {
+                tx.remove(Table::Outputs, &piece_key(&command.id, stream, offset))?;
+            }
+            kept.start = kept.end;
+        }
+        typed::put(tx, command)?;
+    }
+    Ok(left)
+}
+
 /// Reads kept output from an offset that lies inside what is kept.
 pub(crate) fn read_output(
     tx: &dyn Reader,
@@ -206,7 +241,42 @@ pub(crate) fn read_output(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Durability, RedbStore, typed};
+    use crate::store::{Durability, RedbStore};
+
+    fn ended(number: u64, bytes: u64) -> Command {
+        let kept = Kept { start: 0, end: bytes, written: bytes };
+        let record = serde_json::json!({
+            "id": format!("cmd_{number}"), "sandbox": "bx_a", "text": "x", "cwd": "/tmp", "mode": "sync",
+            "status": "exited", "started_at": 0,
+        });
+        Command { stdout: kept, ..serde_json::from_value(record).unwrap() }
+    }
+
+    #[test]
+    fn the_oldest_output_goes_first_and_its_record_says_so() {
+        let store = RedbStore::in_memory().unwrap();
+        let left = typed::write::<_, StoreError>(&store, Durability::Now, |tx| {
+            for number in 1..=3 {
+                let command = ended(number, 100_000);
+                keep_output(tx, &command.id, Stream::Stdout, 0, &[b'x'; 100_000])?;
+                typed::put(tx, &command)?;
+            }
+            drop_oldest_output(tx, "bx_a", 200_000)
+        });
+        assert_eq!(left.unwrap(), 200_000);
+        let (records, pieces) = typed::read::<_, StoreError>(&store, |tx| {
+            let mut pieces = Vec::new();
+            tx.scan(Table::Outputs, "", None, crate::store::Order::Ascending, &mut |key, _| {
+                pieces.push(key[..5].to_owned());
+                std::ops::ControlFlow::Continue(())
+            })?;
+            Ok((typed::with_prefix::<Command>(tx, "")?, pieces))
+        })
+        .unwrap();
+        assert_eq!(records[0].stdout, Kept { start: 100_000, end: 100_000, written: 100_000 });
+        assert!(records[0].stdout.is_cut() && !records[1].stdout.is_cut());
+        assert_eq!(pieces, ["cmd_2", "cmd_2", "cmd_3", "cmd_3"]);
+    }
 
     #[test]
     fn kept_output_is_read_back_from_any_offset() {

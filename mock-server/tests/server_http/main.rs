@@ -5,6 +5,7 @@ mod commands;
 mod errors;
 mod faults;
 mod files;
+mod hardening;
 mod http;
 mod lifecycle;
 mod persistence;

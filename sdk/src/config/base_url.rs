@@ -62,6 +62,14 @@ impl BaseUrl {
         if path.chars().any(char::is_control) || path.contains('\\') {
             return Err(refuse("control characters and backslashes are not taken"));
         }
+        let dotted = |segment: &str| {
+            let decoded = percent_encoding::percent_decode_str(segment).decode_utf8_lossy();
+            matches!(&*decoded, "." | "..")
+        };
+        // Parsing would take them away without a word, and the request would go to another resource.
+        if path.split(['?', '#']).next().is_some_and(|path| path.split('/').any(dotted)) {
+            return Err(refuse("`.` and `..` segments are not taken"));
+        }
         let url = if path.contains("://") && Url::parse(path).is_ok() {
             Url::parse(path).map_err(|error| refuse("not a URL").with_source(error))?
         } else {
@@ -69,13 +77,6 @@ impl BaseUrl {
                 return Err(refuse("a path starts with one slash"));
             }
             let relative = path.trim_start_matches('/');
-            let dotted = |segment: &str| {
-                let decoded = percent_encoding::percent_decode_str(segment).decode_utf8_lossy();
-                matches!(&*decoded, "." | "..")
-            };
-            if relative.split(['?', '#']).next().is_some_and(|path| path.split('/').any(dotted)) {
-                return Err(refuse("`.` and `..` segments are not taken"));
-            }
             Url::parse(&format!("{}/{relative}", self.text))
                 .map_err(|error| refuse("not a path").with_source(error))?
         };
@@ -153,6 +154,8 @@ mod tests {
             "//evil.example/",
             "/../me",
             "/a/%2e%2e/me",
+            "http://127.0.0.1/api/v1/sandboxes/../me",
+            "http://127.0.0.1/api/v1/sandboxes/.%2E",
             "/a\n",
             "\\\\evil.example\\",
             "http://u:p@127.0.0.1/",

@@ -15,7 +15,8 @@ use std::fmt;
 ///
 /// What is not set comes from the environment: the key from `SANDBOXER_API_KEY`, then `SANDBOXER_TOKEN`; the base URL from
 /// `SANDBOXER_API_URL`; the organisation from `SANDBOXER_ORG`. An empty value counts as unset. Proxies come from
-/// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, trusted certificates from the system or `SSL_CERT_FILE`.
+/// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, trusted certificates from the system or `SSL_CERT_FILE`. Plain
+/// http on this machine goes through no proxy, so that the key does not leave it.
 ///
 /// ```
 /// use sandboxer::AsyncSandboxer;

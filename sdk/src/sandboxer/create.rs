@@ -2,6 +2,7 @@
 
 use super::{
     Api, AsyncSandboxer,
+    allowance::Allowance,
     lifecycle::NO_GRACE,
     options::{Create, Update, Waiting, check_name},
     reaper::{Guard, Target},
@@ -27,7 +28,8 @@ impl AsyncSandboxer {
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an option out of its limits, before anything is sent;
     /// [`RateLimited`](crate::ErrorKind::RateLimited), [`PaymentRequired`](crate::ErrorKind::PaymentRequired) and the
     /// other refusals of the service; [`SandboxState`](crate::ErrorKind::SandboxState) when it failed or got no machine;
-    /// [`WaitTimeout`](crate::ErrorKind::WaitTimeout) after 5 minutes, the view's total limit or the option's own.
+    /// [`WaitTimeout`](crate::ErrorKind::WaitTimeout) after 5 minutes or the option's own limit, or when a total limit of
+    /// the client or view is used up, which covers the call and the wait together.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
@@ -51,14 +53,28 @@ impl AsyncSandboxer {
             Ok(sandbox) => Ok((sandbox, guard)),
             Err(error) => {
                 // What may have been made is for the guard to find and delete; what was refused never was.
-                let in_doubt =
-                    error.delivery() == Delivery::Unknown || error.code() == "idempotency_in_progress";
-                if !guard.knows_id() && !in_doubt {
+                if !guard.knows_id() && !may_have_made(&error) {
                     guard.disarm();
                 }
                 Err(error)
             }
         }
+    }
+}
+
+/// Whether a sandbox may exist although the call that makes it failed. A fault of the service, or of a gateway before it,
+/// and an answer that cannot be read prove nothing; only a refusal does, and only of the try it answers.
+fn may_have_made(error: &Error) -> bool {
+    match error.delivery() {
+        Delivery::NotSent => false,
+        Delivery::Unknown => true,
+        Delivery::Answered if error.attempts() > 1 => true,
+        Delivery::Answered => match error.code() {
+            "idempotency_in_progress" => true,
+            // The service counts and makes nothing then.
+            "no_ready_machine" | "out_of_capacity" => false,
+            _ => !error.status().is_some_and(|status| (400..500).contains(&status)),
+        },
     }
 }
 
@@ -95,7 +111,7 @@ impl Birth<'_> {
         born
     }
 
-    /// Makes the sandbox with the guard armed. With a key of the caller's own the guard is armed only if it must be.
+    /// Makes the sandbox with the guard armed; a total limit that was set covers all of it. With a key of the caller's own the guard is armed only if it must be.
     async fn bear(
         self,
         guard: &mut Guard,
@@ -104,6 +120,7 @@ impl Birth<'_> {
     ) -> Result<AsyncSandbox> {
         let Self { api, name, waiting, target } = self;
         check_name(name.as_deref())?;
+        let allowance = Allowance::of(api);
         let own_key = api.options().idempotency_key.clone();
         let guarded = must_guard || own_key.is_none();
         let key = own_key.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
@@ -117,10 +134,10 @@ impl Birth<'_> {
         let sandbox = AsyncSandbox::new(api, &made.id, made.info);
         let label = |error: Error| error.with_sandbox_id(Some(made.id.clone()));
         if let Some(name) = name {
-            sandbox.update(Update::new().name(name)).await.map_err(label)?;
+            sandbox.within(&allowance).update(Update::new().name(name)).await.map_err(label)?;
         }
         if waiting.wait {
-            sandbox.wait_started(waiting.limit, NO_GRACE).await.map_err(label)?;
+            sandbox.within(&allowance).wait_started(waiting.limit, NO_GRACE).await.map_err(label)?;
         }
         Ok(sandbox)
     }

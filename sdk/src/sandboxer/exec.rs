@@ -1,8 +1,15 @@
 //! Running commands in a sandbox.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
-use super::{process::AsyncCommand, run::ExecStream, sandbox::AsyncSandbox};
+use futures_util::future::{Either, select};
+
+use super::{
+    allowance::Allowance,
+    process::AsyncCommand,
+    run::{ExecStream, Explain},
+    sandbox::AsyncSandbox,
+};
 use crate::{
     command::Command,
     error::{Delivery, Error, ErrorKind, Result},
@@ -10,6 +17,7 @@ use crate::{
     models::{CommandAnswer, CommandRequest, CommandResponse},
     outcome::{End, Outcome},
     output::{Facts, Output},
+    transport::timed_out,
 };
 
 /// How long a command that was turned away because the sandbox was still being restored is sent again, and how often.
@@ -31,7 +39,9 @@ impl AsyncSandbox {
     ///
     /// [`InvalidInput`](ErrorKind::InvalidInput) before anything is sent: an empty line or list, a NUL, a limit under
     /// 1 s or over 600 s, a bad name of a variable. Otherwise what the service answered, or that it did not:
-    /// [`Error::delivery`] says whether the command may be running.
+    /// [`Error::delivery`] says whether the command may be running. When the connection breaks, the sandbox is looked at
+    /// once, for at most 5 seconds: if it is stopped, failed or gone, the error is of kind
+    /// [`SandboxState`](ErrorKind::SandboxState), with the break as its source.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
@@ -48,13 +58,19 @@ impl AsyncSandbox {
     /// ```
     pub async fn exec(&self, command: impl Into<Command>) -> Result<Output> {
         let request = self.command_request(&command.into(), Operation::Command)?;
-        match self.api().command(self.id(), request).await? {
-            CommandAnswer::Finished(answer) => Ok(output(self.id(), answer)),
-            other => Err(self.unexpected(&other)),
+        let allowance = Allowance::of(self.api());
+        match self.api().command(self.id(), request).await {
+            Ok(CommandAnswer::Finished(answer)) => Ok(output(self.id(), answer)),
+            Ok(other) => Err(self.unexpected(&other)),
+            Err(cut) if cut.kind() == ErrorKind::Connection && cut.delivery() == Delivery::Unknown => {
+                Err(self.within(&allowance).explain(cut).await)
+            }
+            Err(error) => Err(error),
         }
     }
 
-    /// Runs a command and hands on its output as it is written. Returns once the command has started.
+    /// Runs a command and hands on its output as it is written. Returns once the command has started; a total limit
+    /// that was set covers that, and ends there.
     ///
     /// What is said of [`exec`](Self::exec) about commands, holding and repeating holds here too. Once it has started
     /// nothing is repeated; a connection that breaks then is an error of the stream, and the command runs on.
@@ -79,16 +95,21 @@ impl AsyncSandbox {
     pub async fn exec_stream(&self, command: impl Into<Command>) -> Result<ExecStream> {
         let request = self.command_request(&command.into(), Operation::CommandStream)?;
         let clock = self.api().clock();
-        let give_up = clock.elapsed() + self.explicit_total().unwrap_or(RESTORING).min(RESTORING);
+        let allowance = Allowance::of(self.api());
+        let give_up = clock.elapsed().saturating_add(RESTORING);
         loop {
-            let body = self.api().command_stream(self.id(), request.clone()).await?;
-            let mut stream = ExecStream::new(Box::pin(body), self.id());
-            let Err(error) = stream.open().await else { return Ok(stream) };
+            let body = self.within(&allowance).api().command_stream(self.id(), request.clone()).await?;
+            let sandbox = self.clone();
+            let explain: Explain = Box::new(move |cut| Box::pin(sandbox.explain(cut)));
+            let mut stream = ExecStream::new(Box::pin(body), self.id(), Some(explain));
+            let Err(error) = self.opened(&mut stream, &allowance).await else { return Ok(stream) };
             // The service says so only of a command that never ran, and its stream had not started.
             let never_ran = error.kind() == ErrorKind::StreamFailed && error.is_retryable();
             let may_repeat =
                 never_ran && stream.command_id().is_none() && self.api().options().retries != Some(0);
-            if !may_repeat || clock.elapsed() + RESTORING_PAUSE > give_up {
+            let after_pause = clock.elapsed().saturating_add(RESTORING_PAUSE);
+            let in_time = allowance.left(self.api()).is_none_or(|left| left > RESTORING_PAUSE);
+            if !may_repeat || after_pause > give_up || !in_time {
                 return Err(error.with_operation(Operation::CommandStream));
             }
             tracing::debug!(
@@ -96,6 +117,21 @@ impl AsyncSandbox {
                 "the command was turned away before it ran; sending it again"
             );
             clock.sleep(RESTORING_PAUSE).await;
+        }
+    }
+
+    /// Waits until the stream's command has started, for as long as the allowance lasts.
+    async fn opened(&self, stream: &mut ExecStream, allowance: &Allowance) -> Result<()> {
+        let opening = stream.open();
+        let Some(left) = allowance.left(self.api()) else { return opening.await };
+        match select(pin!(opening), self.api().clock().sleep(left)).await {
+            Either::Left((opened, _)) => opened,
+            Either::Right(((), _)) => {
+                let total = self.explicit_total().unwrap_or(left);
+                Err(timed_out("total", total)
+                    .with_delivery(Delivery::Unknown)
+                    .with_sandbox_id(Some(self.id().to_owned())))
+            }
         }
     }
 

@@ -75,6 +75,15 @@ impl AsyncFiles {
     /// # Errors
     ///
     /// `path_not_found`, `invalid_path` and `file_too_large` of the service, and the failures of any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// sandbox.exec(r"printf '\000\377' > raw").await?.check()?;
+    /// assert_eq!(&sandbox.files().read_bytes("raw").await?[..], [0x00, 0xFF]);
+    /// # Ok(()) }
+    /// ```
     pub async fn read_bytes(&self, path: &str) -> Result<Bytes> {
         let answer = self.read_as(path, ContentEncoding::Base64).await?;
         let unexpected = |message: &str| {
@@ -106,6 +115,15 @@ impl AsyncFiles {
     ///
     /// [`InvalidInput`](ErrorKind::InvalidInput) before anything is sent, when it is over 5 MiB; `invalid_path` of the
     /// service; and the failures of any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// let written = sandbox.files().write("a/b/notes.txt", "one\n").await?;
+    /// assert_eq!((&*written.path, written.size), ("a/b/notes.txt", 4));
+    /// # Ok(()) }
+    /// ```
     pub async fn write(&self, path: &str, content: impl AsRef<[u8]>) -> Result<FileWriteResponse> {
         self.check_path(path, Operation::WriteFile)?;
         let request = self.write_request(path, content.as_ref())?;
@@ -155,6 +173,17 @@ impl AsyncFiles {
     ///
     /// Those of [`download`](Self::download) and of its stream; [`Unexpected`](ErrorKind::Unexpected) with the code
     /// `write_failed` when the writer fails, with its error as the source. The writer may then hold a part of the file.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// sandbox.files().write("data", "0123456789").await?;
+    /// let mut copy = Vec::new(); // or a `tokio::fs::File`
+    /// assert_eq!(sandbox.files().download_to("data", &mut copy).await?, 10);
+    /// assert_eq!(copy, b"0123456789");
+    /// # Ok(()) }
+    /// ```
     pub async fn download_to<W>(&self, path: &str, mut writer: W) -> Result<u64>
     where
         W: AsyncWrite + Unpin,

@@ -27,6 +27,10 @@ enum End {
         kind: ErrorKind,
         code: String,
         message: String,
+        details: Option<serde_json::Value>,
+        status: Option<u16>,
+        delivery: Delivery,
+        retryable: bool,
         offsets: Option<Offsets>,
     },
 }
@@ -40,6 +44,9 @@ impl Ledger {
     /// Keeps the first `cap` bytes of each stream from here on.
     pub(crate) fn keep(&mut self, cap: usize) {
         let mut before = std::mem::replace(&mut self.kept, Kept::head(cap));
+        // What is missing already stays missing.
+        self.facts.stdout_truncated |= before.stdout.dropped();
+        self.facts.stderr_truncated |= before.stderr.dropped();
         self.kept.push(&Chunk::Stdout(before.stdout.take()));
         self.kept.push(&Chunk::Stderr(before.stderr.take()));
     }
@@ -85,6 +92,10 @@ impl Ledger {
             kind: error.kind(),
             code: error.code().to_owned(),
             message: error.message().to_owned(),
+            details: error.details().cloned(),
+            status: error.status(),
+            delivery: error.delivery(),
+            retryable: error.is_retryable(),
             offsets,
         };
         self.complete(error, offsets)
@@ -110,8 +121,12 @@ impl Ledger {
                 let (stdout, stderr) = (take(&mut self.kept.stdout), take(&mut self.kept.stderr));
                 Ok(Output { stdout, stderr, outcome, facts: self.facts })
             }
-            End::Failed { kind, code, message, offsets } => {
-                let error = Error::new(*kind, code.clone(), message.clone()).with_delivery(Delivery::Unknown);
+            End::Failed { kind, code, message, details, status, delivery, retryable, offsets } => {
+                let error = Error::new(*kind, code.clone(), message.clone())
+                    .with_details(details.clone())
+                    .with_status(*status)
+                    .with_delivery(*delivery)
+                    .with_retryable(*retryable);
                 Err(self.complete(error, *offsets))
             }
             End::Open => Err(self.complete(cut(None), None)),
@@ -135,4 +150,37 @@ pub(crate) fn cut(cause: Option<Error>) -> Error {
         None => Error::new(ErrorKind::StreamCut, "stream_cut", format!("the stream ended {WHAT}")),
     };
     error.with_delivery(Delivery::Unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::kept::TAIL;
+
+    #[test]
+    fn what_was_dropped_before_keeping_began_counts_as_truncated() {
+        let mut ledger = Ledger::new("bx_1", None);
+        ledger.record(&Chunk::Stdout(vec![b'x'; TAIL + 1].into()));
+        ledger.record(&Chunk::Stderr(vec![b'x'; TAIL].into()));
+        ledger.keep(1 << 20);
+        ledger.record(&Chunk::Stdout("end".into()));
+        ledger.finish(Outcome::Exited(0));
+        let output = ledger.into_output().unwrap();
+        assert!(output.stdout_truncated() && !output.stderr_truncated());
+        assert_eq!((output.stdout().len(), output.stderr().len()), (TAIL + 3, TAIL));
+    }
+
+    #[test]
+    fn an_error_told_again_says_the_same() {
+        let mut ledger = Ledger::new("bx_1", Some("cmd_1".to_owned()));
+        let refusal = Error::new(ErrorKind::Conflict, "sandbox_not_ready", "it is archived")
+            .with_status(409)
+            .with_details(serde_json::json!({"state": "archived"}))
+            .with_delivery(Delivery::Answered);
+        let first = ledger.fail(refusal, Some(Offsets::new(3, 0)));
+        let again = ledger.into_output().unwrap_err();
+        assert_eq!(again.to_string(), first.to_string());
+        assert_eq!((again.delivery(), again.details()), (Delivery::Answered, first.details()));
+        assert_eq!((again.resume_offsets(), again.command_id()), (Some(Offsets::new(3, 0)), Some("cmd_1")));
+    }
 }

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
+    allowance::Allowance,
     create::{Birth, Made},
     options::{Fork, Resume, Stop, Ttl, Update},
     reaper::Target,
@@ -49,12 +50,25 @@ impl AsyncSandbox {
     /// reason: the service goes on trying and the sandbox stays up, `force` gives up on saving. The same kind with
     /// `stop_superseded` when it is resumed meanwhile, or `sandbox_error` when it fails.
     /// [`WaitTimeout`](ErrorKind::WaitTimeout) at the limit; and the failures of any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// use sandboxer::{Stop, models::SandboxState};
+    /// use std::time::Duration;
+    ///
+    /// sandbox.stop_with(Stop::new().wait_limit(Duration::from_secs(60))).await?;
+    /// assert_eq!(sandbox.info().unwrap().state, SandboxState::Archived);
+    /// # Ok(()) }
+    /// ```
     pub async fn stop_with(&self, options: Stop) -> Result<()> {
+        let allowance = Allowance::of(self.api());
         let answer = match self.api().stop(self.id(), options.request).await {
             Ok(answer) => answer,
             Err(error) if error.code() == "stop_failed" => {
                 // The service refuses to stop what is stopped; anything else is a failure indeed.
-                return match self.refresh().await?.state {
+                return match self.within(&allowance).refresh().await?.state {
                     SandboxState::Archived => Ok(()),
                     _ => Err(error),
                 };
@@ -66,9 +80,10 @@ impl AsyncSandbox {
             return Ok(());
         }
         let keeps_nothing = self.info().is_some_and(|info| info.snapshots == Some(false));
-        let limit = self.wait_limit(options.waiting.limit, STOP_LIMIT);
+        let rest = self.within(&allowance);
+        let limit = rest.wait_limit(options.waiting.limit, STOP_LIMIT);
         let stopped =
-            self.watch(limit, "stopped", |info, _| self.stop_verdict(info, stop_id.as_deref())).await;
+            rest.watch(limit, "stopped", |info, _| self.stop_verdict(info, stop_id.as_deref())).await;
         match stopped {
             // A sandbox that keeps no disk may be gone once it has stopped.
             Err(error) if error.kind() == ErrorKind::NotFound && keeps_nothing => Ok(()),
@@ -80,6 +95,7 @@ impl AsyncSandbox {
         let failed = |code: &'static str, message: String| {
             Verdict::Failed(
                 Error::new(ErrorKind::SandboxState, code, message)
+                    .with_details(serde_json::json!({ "state": info.state.as_str() }))
                     .with_delivery(Delivery::Answered)
                     .with_sandbox_id(Some(self.id().to_owned())),
             )
@@ -114,25 +130,41 @@ impl AsyncSandbox {
     /// [`Conflict`](ErrorKind::Conflict) with `sandbox_not_ready` when it is up already, `no_snapshot` when its disk is
     /// gone, `type_too_small`; the start's own refusals; [`SandboxState`](ErrorKind::SandboxState) or
     /// [`WaitTimeout`](ErrorKind::WaitTimeout) while waiting; and the failures of any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// use sandboxer::Resume;
+    /// use std::time::Duration;
+    ///
+    /// sandbox.stop().await?;
+    /// sandbox.resume(Resume::new().ttl(Duration::from_secs(600))).await?;
+    /// assert!(sandbox.exec("true").await?.success());
+    /// # Ok(()) }
+    /// ```
     pub async fn resume(&self, options: Resume) -> Result<()> {
+        let allowance = Allowance::of(self.api());
         match self.api().resume(self.id(), options.request).await {
             Ok(answer) => {
                 self.heard(answer);
             }
-            Err(error) if error.delivery() == Delivery::Unknown => match self.refresh().await {
-                Ok(info)
-                    if !matches!(
-                        info.state,
-                        SandboxState::Archived | SandboxState::Archiving | SandboxState::Error
-                    ) => {}
-                _ => return Err(error),
-            },
+            Err(error) if error.delivery() == Delivery::Unknown => {
+                match self.within(&allowance).refresh().await {
+                    Ok(info)
+                        if !matches!(
+                            info.state,
+                            SandboxState::Archived | SandboxState::Archiving | SandboxState::Error
+                        ) => {}
+                    _ => return Err(error),
+                }
+            }
             Err(error) => return Err(error),
         }
         if !options.waiting.wait {
             return Ok(());
         }
-        self.wait_started(options.waiting.limit, RESUME_GRACE).await
+        self.within(&allowance).wait_started(options.waiting.limit, RESUME_GRACE).await
     }
 
     /// Makes a new sandbox from a copy of this one's disk and waits until it is ready unless told not to. This one is not
@@ -201,6 +233,17 @@ impl AsyncSandbox {
     /// # Errors
     ///
     /// [`InvalidInput`](ErrorKind::InvalidInput) for a value out of its limits; and the failures of any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// use sandboxer::Update;
+    ///
+    /// let info = sandbox.update(Update::new().name("build").subdomain("my-build")).await?;
+    /// assert_eq!(info.name.as_deref(), Some("build"));
+    /// # Ok(()) }
+    /// ```
     pub async fn update(&self, options: Update) -> Result<Arc<Sandbox>> {
         let answer = self.api().update(self.id(), options.request).await?;
         Ok(self.remember(answer.sandbox))
@@ -233,6 +276,15 @@ impl AsyncSandbox {
     /// # Errors
     ///
     /// [`PermissionDenied`](ErrorKind::PermissionDenied) when the key may not; and the failures of any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// assert!(sandbox.delete().await?.is_some());
+    /// assert!(sandbox.delete().await?.is_none(), "it was gone already");
+    /// # Ok(()) }
+    /// ```
     pub async fn delete(&self) -> Result<Option<DeletionOperation>> {
         match self.api().delete_sandbox(self.id(), DeleteSandboxParams::new()).await {
             Ok(answer) => Ok(Some(answer.operation)),

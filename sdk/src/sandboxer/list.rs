@@ -100,6 +100,17 @@ impl AsyncSandboxer {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) when there is none of that id that the key may see; and the failures of
     /// any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// use sandboxer::{Create, ErrorKind};
+    ///
+    /// let id = client.create(Create::new()).await?.id().to_owned();
+    /// assert_eq!(client.get(&id).await?.id(), id);
+    /// assert_eq!(client.get("bx_22222222").await.unwrap_err().kind(), ErrorKind::NotFound);
+    /// # Ok(()) }
+    /// ```
     pub async fn get(&self, id: &str) -> Result<AsyncSandbox> {
         let answer = self.api().get(id).await?;
         Ok(from_info(self.api(), answer.sandbox))
@@ -107,6 +118,16 @@ impl AsyncSandboxer {
 
     /// A handle to a sandbox by its id. Nothing is asked: an unknown or malformed id is an error of the first call
     /// through the handle.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// let same = client.sandbox(sandbox.id());
+    /// assert!(same.info().is_none());
+    /// assert_eq!(same.exec("echo here").await?.stdout_text(), "here\n");
+    /// # Ok(()) }
+    /// ```
     pub fn sandbox(&self, id: &str) -> AsyncSandbox {
         AsyncSandbox::new(self.api(), id, None)
     }
@@ -116,6 +137,13 @@ impl AsyncSandboxer {
     /// # Errors
     ///
     /// [`Authentication`](crate::ErrorKind::Authentication) when the key is not known; and the failures of any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// println!("the key belongs to {}", client.me().await?.login.unwrap_or_default());
+    /// # Ok(()) }
+    /// ```
     pub async fn me(&self) -> Result<User> {
         Ok(self.api().me().await?.user)
     }
@@ -125,6 +153,13 @@ impl AsyncSandboxer {
     /// # Errors
     ///
     /// The failures of any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// assert!(client.limits().await?.can_start);
+    /// # Ok(()) }
+    /// ```
     pub async fn limits(&self) -> Result<LimitsResponse> {
         self.api().limits(LimitsParams::new()).await
     }

@@ -1,6 +1,7 @@
 //! The kept output of a command, page by page, byte for byte.
 
 use std::{
+    collections::VecDeque,
     fmt,
     pin::Pin,
     task::{Context, Poll},
@@ -9,10 +10,12 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::{Bytes, BytesMut};
 use futures_core::Stream;
+use futures_util::stream::try_unfold;
 
 use super::process::{AsyncCommand, wire_offset};
 use crate::{
     error::{Delivery, Error, ErrorKind, Result},
+    generated::operations::Operation,
     models::{CommandLogsParams, CommandLogsResponse, ContentEncoding, OutputStreamName},
     stream::{Chunk, Gap, OutputStream},
 };
@@ -29,38 +32,18 @@ pub struct LogStream {
 
 impl LogStream {
     pub(crate) fn new(command: AsyncCommand, stream: OutputStream, offset: u64) -> Self {
-        let pages = async_stream::try_stream! {
-            let command_id = command.find_command_id().await?;
-            let (api, sandbox_id) = (command.sandbox().api(), command.sandbox().id());
-            let mut wanted = offset;
+        let reading = Reading { command, stream, wanted: offset, ready: VecDeque::new(), over: false };
+        let pages = try_unfold(reading, |mut reading| async {
             loop {
-                let request = CommandLogsParams::new()
-                    .stream(match stream {
-                        OutputStream::Stdout => OutputStreamName::Stdout,
-                        OutputStream::Stderr => OutputStreamName::Stderr,
-                    })
-                    .offset(wire_offset(wanted))
-                    .encoding(ContentEncoding::Base64);
-                let page = api.command_logs(sandbox_id, &command_id, request).await?;
-                let done = page.done;
-                let (start, bytes) = bytes_of(page, wanted)
-                    .map_err(|error| error.with_sandbox_id(Some(sandbox_id.to_owned())).with_command_id(Some(command_id.clone())))?;
-                if start > wanted {
-                    yield Chunk::Gap(Gap { stream, from: wanted, to: start });
-                    wanted = start;
+                if let Some(chunk) = reading.ready.pop_front() {
+                    return Ok(Some((chunk, reading)));
                 }
-                let repeated = usize::try_from(wanted - start).unwrap_or(usize::MAX).min(bytes.len());
-                let fresh = bytes.slice(repeated..);
-                let came = fresh.len() as u64;
-                if came > 0 {
-                    wanted += came;
-                    yield Chunk::of(stream, fresh);
+                if reading.over {
+                    return Ok(None);
                 }
-                if done || came == 0 {
-                    break;
-                }
+                reading.read_page().await?;
             }
-        };
+        });
         Self { pages: Box::pin(pages), stream }
     }
 
@@ -69,8 +52,8 @@ impl LogStream {
     /// # Errors
     ///
     /// [`NotFound`](ErrorKind::NotFound) when the service has no record of the command (yet),
-    /// [`Conflict`](ErrorKind::Conflict) with the code `monitoring_off`, and the failures of any call. After an error it
-    /// is over.
+    /// [`Conflict`](ErrorKind::Conflict) with the code `monitoring_off`, [`Unexpected`](ErrorKind::Unexpected) for pages
+    /// that are not exact or lead nowhere, and the failures of any call. After an error it is over.
     pub async fn next(&mut self) -> Option<Result<Chunk>> {
         crate::stream::next(self).await
     }
@@ -95,21 +78,71 @@ impl LogStream {
     }
 }
 
+/// How far the output of one command was read.
+struct Reading {
+    command: AsyncCommand,
+    stream: OutputStream,
+    /// The next byte that was not given out.
+    wanted: u64,
+    ready: VecDeque<Chunk>,
+    over: bool,
+}
+
+impl Reading {
+    async fn read_page(&mut self) -> Result<()> {
+        let command_id = self.command.find_command_id().await?;
+        let (api, sandbox_id) = (self.command.sandbox().api(), self.command.sandbox().id());
+        let request = CommandLogsParams::new()
+            .stream(match self.stream {
+                OutputStream::Stdout => OutputStreamName::Stdout,
+                OutputStream::Stderr => OutputStreamName::Stderr,
+            })
+            .offset(wire_offset(self.wanted))
+            .encoding(ContentEncoding::Base64);
+        let page = api.command_logs(sandbox_id, &command_id, request).await?;
+        let label = |error: Error| {
+            error.with_sandbox_id(Some(sandbox_id.to_owned())).with_command_id(Some(command_id.clone()))
+        };
+        let done = page.done;
+        let (start, bytes) = bytes_of(page, self.wanted).map_err(label)?;
+        if start > self.wanted {
+            self.ready.push_back(Chunk::Gap(Gap { stream: self.stream, from: self.wanted, to: start }));
+            self.wanted = start;
+        }
+        let repeated = usize::try_from(self.wanted - start).unwrap_or(usize::MAX).min(bytes.len());
+        let fresh = bytes.slice(repeated..);
+        if !done && repeated > 0 && fresh.is_empty() {
+            // There is more, and the service gives out what lies before it: going on would never end.
+            return Err(label(unexpected("a page of logs lies before the offset it was asked for")));
+        }
+        self.over = done || fresh.is_empty();
+        if !fresh.is_empty() {
+            self.wanted = self.wanted.saturating_add(fresh.len() as u64);
+            self.ready.push_back(Chunk::of(self.stream, fresh));
+        }
+        Ok(())
+    }
+}
+
 /// Where a page begins, and its bytes.
 fn bytes_of(page: CommandLogsResponse, wanted: u64) -> Result<(u64, Bytes)> {
     let bytes: Bytes = match page.encoding {
         ContentEncoding::Base64 => match STANDARD.decode(page.data.as_bytes()) {
             Ok(bytes) => bytes.into(),
             Err(error) => {
-                let message = "a page of logs is not the base64 it says it is";
-                return Err(Error::new(ErrorKind::Unexpected, "unexpected_response", message)
-                    .with_delivery(Delivery::Answered)
-                    .with_source(error));
+                return Err(unexpected("a page of logs is not the base64 it says it is").with_source(error));
             }
         },
-        _ => page.data.into(),
+        // Text may have other bytes than the command wrote.
+        _ => return Err(unexpected("a page of logs did not come as base64")),
     };
     Ok((u64::try_from(page.offset).unwrap_or(wanted), bytes))
+}
+
+fn unexpected(message: &str) -> Error {
+    Error::new(ErrorKind::Unexpected, "unexpected_response", message)
+        .with_delivery(Delivery::Answered)
+        .with_operation(Operation::CommandLogs)
 }
 
 impl Stream for LogStream {

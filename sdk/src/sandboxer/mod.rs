@@ -1,5 +1,6 @@
 //! The Sandboxer service: its low-level API, the client, and what is built on them.
 
+mod allowance;
 mod api;
 mod attach;
 mod client;
@@ -7,6 +8,7 @@ mod create;
 mod exec;
 mod files;
 mod frame;
+mod gone;
 mod ledger;
 mod lifecycle;
 mod list;

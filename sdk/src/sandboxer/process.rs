@@ -1,6 +1,7 @@
 //! A command in the background.
 
 use std::{
+    collections::HashSet,
     fmt,
     sync::{
         Arc, OnceLock,
@@ -97,6 +98,22 @@ impl AsyncCommand {
     ///
     /// [`NotFound`](ErrorKind::NotFound) for an unknown process, [`Conflict`](ErrorKind::Conflict) when the sandbox is
     /// stopped, and the failures of any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// use sandboxer::Outcome;
+    ///
+    /// let command = sandbox.start("for n in 1 2 3; do echo step $n; done").await?;
+    /// let mut attach = command.attach().await?;
+    /// while let Some(chunk) = attach.next().await {
+    ///     print!("{}", chunk?.text());
+    /// }
+    /// assert_eq!(attach.outcome(), Some(Outcome::Exited(0)));
+    /// assert_eq!(attach.offsets().stdout, 21);
+    /// # Ok(()) }
+    /// ```
     pub async fn attach(&self) -> Result<Attach> {
         self.attach_from(Offsets::default()).await
     }
@@ -146,6 +163,16 @@ impl AsyncCommand {
     /// # Errors
     ///
     /// As [`attach`](Self::attach) and [`Attach::next`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// let command = sandbox.start("echo done; exit 4").await?;
+    /// let output = command.wait().await?;
+    /// assert_eq!((output.exit_code(), &*output.stdout_text()), (Some(4), "done\n"));
+    /// # Ok(()) }
+    /// ```
     pub async fn wait(&self) -> Result<Output> {
         self.attach().await?.keep_output(WAIT_CAP).wait().await
     }
@@ -178,6 +205,18 @@ impl AsyncCommand {
     /// # Errors
     ///
     /// As [`attach`](Self::attach).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// use sandboxer::Outcome;
+    ///
+    /// let command = sandbox.start("sleep 60").await?;
+    /// assert!(command.kill().await?.signaled);
+    /// assert_eq!(command.wait().await?.outcome(), Outcome::Stopped);
+    /// # Ok(()) }
+    /// ```
     pub async fn kill(&self) -> Result<CommandStopResponse> {
         // A follower may see the end before this call is answered, so the note is made first.
         let noted_before = self.killed.swap(true, Ordering::AcqRel);
@@ -229,7 +268,7 @@ impl AsyncCommand {
         if let Some(id) = self.command_id.get() {
             return Ok(id.clone());
         }
-        let mut cursor: Option<String> = None;
+        let (mut cursor, mut seen) = (None::<String>, HashSet::new());
         loop {
             let mut request = CommandHistoryParams::new().mode("detached").limit(100);
             request.cursor.clone_from(&cursor);
@@ -240,7 +279,9 @@ impl AsyncCommand {
             {
                 return Ok(self.command_id.get_or_init(|| found.command_id).clone());
             }
-            if page.next_cursor.is_none() || page.next_cursor == cursor {
+            // A cursor that comes again would lead round in a circle.
+            cursor = page.next_cursor.filter(|next| seen.insert(next.clone()));
+            if cursor.is_none() {
                 let message = format!(
                     "the sandbox's history has no background command with process id {}",
                     self.process_id
@@ -249,7 +290,6 @@ impl AsyncCommand {
                     .with_delivery(Delivery::Answered)
                     .with_sandbox_id(Some(self.sandbox.id().to_owned())));
             }
-            cursor = page.next_cursor;
         }
     }
 }

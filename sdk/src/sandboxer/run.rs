@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     fmt,
+    future::Future,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -32,6 +33,10 @@ use crate::{
 /// the output so far, never a success. **The command behind a dropped or broken stream runs on** until it ends or runs
 /// into its limit; to be able to come back to a command, [`start`](crate::AsyncSandbox::start) it.
 ///
+/// After a cut the sandbox is looked at once, for at most 5 seconds. If it is stopped, stopping, failed or gone, that is
+/// why, and the error is of kind [`SandboxState`](crate::ErrorKind::SandboxState) with the cut as its source; it carries
+/// the same command id and output.
+///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
 /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
@@ -49,14 +54,26 @@ pub struct ExecStream {
     frames: Option<Frames<Frame>>,
     pending: VecDeque<Chunk>,
     ledger: Ledger,
+    /// Whether output has come.
+    wrote: bool,
+    /// Finds out why the connection was cut.
+    explain: Option<Explain>,
+    explaining: Option<Explaining>,
 }
 
+/// Turns the error of a cut into the one to report.
+pub(crate) type Explain = Box<dyn FnOnce(Error) -> Explaining + Send>;
+pub(crate) type Explaining = Pin<Box<dyn Future<Output = Error> + Send>>;
+
 impl ExecStream {
-    pub(crate) fn new(source: ByteSource, sandbox_id: &str) -> Self {
+    pub(crate) fn new(source: ByteSource, sandbox_id: &str, explain: Option<Explain>) -> Self {
         Self {
             frames: Some(Frames::new(source)),
             pending: VecDeque::new(),
             ledger: Ledger::new(sandbox_id, None),
+            wrote: false,
+            explain,
+            explaining: None,
         }
     }
 
@@ -95,6 +112,7 @@ impl ExecStream {
     ///
     /// [`StreamCut`](crate::ErrorKind::StreamCut) when the connection ended, broke or fell silent for longer than the
     /// idle limit (60 s + the command's limit + 30 s unless set) before the final frame,
+    /// [`SandboxState`](crate::ErrorKind::SandboxState) when it did because the sandbox is no more,
     /// [`StreamFailed`](crate::ErrorKind::StreamFailed) when the service ends it with an error,
     /// [`Unexpected`](crate::ErrorKind::Unexpected) for a line that is no frame and
     /// [`TooLarge`](crate::ErrorKind::TooLarge) for one over 16 MiB. After an error it is over.
@@ -124,6 +142,11 @@ impl ExecStream {
         opening: bool,
     ) -> Poll<Option<Result<Option<Chunk>>>> {
         loop {
+            if let Some(explaining) = &mut self.explaining {
+                let error = ready!(explaining.as_mut().poll(context));
+                self.explaining = None;
+                return Poll::Ready(Some(Err(self.fail(error))));
+            }
             let Some(frames) = self.frames.as_mut().filter(|_| !self.ledger.is_over()) else {
                 return Poll::Ready(None);
             };
@@ -131,15 +154,20 @@ impl ExecStream {
                 Some(Ok(frame)) => frame,
                 Some(Err(FrameError::Bad(error))) => return Poll::Ready(Some(Err(self.fail(error)))),
                 Some(Err(FrameError::Broken(cause))) => {
-                    return Poll::Ready(Some(Err(self.fail(ledger::cut(Some(cause))))));
+                    self.cut(Some(cause));
+                    continue;
                 }
-                None => return Poll::Ready(Some(Err(self.fail(ledger::cut(None))))),
+                None => {
+                    self.cut(None);
+                    continue;
+                }
             };
             let stream = match frame.kind.as_deref() {
                 Some("stdout") => OutputStream::Stdout,
                 Some("stderr") => OutputStream::Stderr,
                 Some("started") => {
-                    self.ledger.facts_mut().command_id = frame.command_id.take();
+                    let facts = self.ledger.facts_mut();
+                    facts.command_id = frame.command_id.take().or(facts.command_id.take());
                     if opening {
                         return Poll::Ready(Some(Ok(None)));
                     }
@@ -152,19 +180,35 @@ impl ExecStream {
                     return Poll::Ready(None);
                 }
                 Some("error") => {
-                    self.ledger.facts_mut().command_id =
-                        frame.command_id.take().or(self.ledger.facts_mut().command_id.take());
-                    return Poll::Ready(Some(Err(self.fail(frame.into_error()))));
+                    let facts = self.ledger.facts_mut();
+                    facts.command_id = frame.command_id.take().or(facts.command_id.take());
+                    let error = frame.into_error();
+                    // What has written output has run, whatever the frame says.
+                    let never_ran = error.is_retryable() && !self.wrote;
+                    return Poll::Ready(Some(Err(self.fail(error.with_retryable(never_ran)))));
                 }
                 Some(_) => continue,
                 None => return Poll::Ready(Some(Err(self.fail(frame::without_type())))),
             };
             match frame.data.map(Bytes::from) {
                 Some(data) if data.is_empty() => {}
-                Some(data) => return Poll::Ready(Some(Ok(Some(Chunk::of(stream, data))))),
+                Some(data) => {
+                    self.wrote = true;
+                    return Poll::Ready(Some(Ok(Some(Chunk::of(stream, data)))));
+                }
                 None => return Poll::Ready(Some(Err(self.fail(frame::without_data())))),
             }
         }
+    }
+
+    /// The connection is gone before the final frame.
+    fn cut(&mut self, cause: Option<Error>) {
+        self.frames = None;
+        let cut = ledger::cut(cause);
+        self.explaining = Some(match self.explain.take() {
+            Some(explain) => explain(cut),
+            None => Box::pin(std::future::ready(cut)),
+        });
     }
 
     fn fail(&mut self, error: Error) -> Error {
@@ -222,7 +266,7 @@ mod tests {
 
     fn stream(pieces: &[&str]) -> ExecStream {
         let pieces = pieces.iter().map(|piece| Ok(Bytes::copy_from_slice(piece.as_bytes())));
-        ExecStream::new(scripted(pieces.collect()), "bx_1")
+        ExecStream::new(scripted(pieces.collect()), "bx_1", None)
     }
 
     #[tokio::test]
@@ -269,7 +313,7 @@ mod tests {
         let reset = Error::new(ErrorKind::Connection, "connection_error", "reset");
         let text = format!("{TEXT}\n");
         for tail in [Ok(Bytes::from_static(b"{broken")), Err(reset)] {
-            let mut run = ExecStream::new(scripted(vec![Ok(text.clone().into()), tail]), "bx_1");
+            let mut run = ExecStream::new(scripted(vec![Ok(text.clone().into()), tail]), "bx_1", None);
             run.open().await.unwrap();
             assert_eq!(run.wait().await.unwrap().outcome(), Outcome::Exited(3));
         }
@@ -302,6 +346,18 @@ mod tests {
         assert!(!error.is_retryable());
         assert_eq!(error.partial_output().unwrap().stdout, "x");
         assert_eq!(error.command_id(), Some("c"));
+    }
+
+    #[tokio::test]
+    async fn what_has_written_output_is_not_called_repeatable() {
+        let turned_away = "{\"type\":\"error\",\"error\":\"sandbox_restoring\",\"retryable\":true}\n";
+        let started = "{\"type\":\"started\",\"commandId\":\"c\"}\n{\"type\":\"started\"}\n";
+        for (output, retryable) in [("", true), ("{\"type\":\"stderr\",\"data\":\"x\"}\n", false)] {
+            let mut run = stream(&[started, output, turned_away]);
+            run.open().await.unwrap();
+            let error = run.wait().await.unwrap_err();
+            assert_eq!((error.is_retryable(), error.command_id()), (retryable, Some("c")));
+        }
     }
 
     #[tokio::test]

@@ -65,6 +65,16 @@ impl AsyncSandbox {
     /// [`NotFound`](ErrorKind::NotFound) when it is gone. One that never got a machine is told of once as `cancelled`
     /// and not found afterwards; this handle remembers, and answers with [`SandboxState`](ErrorKind::SandboxState) and
     /// the code `sandbox_cancelled` from then on.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// use sandboxer::models::SandboxState;
+    ///
+    /// assert_eq!(sandbox.refresh().await?.state, SandboxState::Ready);
+    /// # Ok(()) }
+    /// ```
     pub async fn refresh(&self) -> Result<Arc<Sandbox>> {
         match self.api.get(&self.id).await {
             Ok(answer) => Ok(self.remember(answer.sandbox)),

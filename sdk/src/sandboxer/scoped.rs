@@ -58,6 +58,16 @@ impl AsyncSandboxer {
     /// Clean-ups come from [`scoped`](Self::scoped), and from a [`create`](Self::create) or
     /// [`fork`](AsyncSandbox::fork) that was dropped half-way. With a service that does not
     /// answer each takes up to ten minutes; race this against a timer of your own to give up earlier.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// use sandboxer::ErrorKind;
+    ///
+    /// client.close().await;
+    /// assert_eq!(client.me().await.unwrap_err().kind(), ErrorKind::Closed);
+    /// # Ok(()) }
+    /// ```
     pub async fn close(&self) {
         reaper::drain(self.api().shared()).await;
         self.api().shared().close();

@@ -30,11 +30,13 @@ pub(crate) enum Verdict {
     Failed(Error),
 }
 
-/// The pauses between looks: short at first, so that a quick start is seen quickly, then up to 2 s.
+/// The pauses between looks: one that a start within milliseconds does not notice, then a tenth of a second, growing to
+/// 2 s.
 struct Pace(Duration);
 
 impl Pace {
-    const FIRST: Duration = Duration::from_millis(100);
+    const FIRST: Duration = Duration::from_millis(10);
+    const SECOND: Duration = Duration::from_millis(100);
     const LONGEST: Duration = Duration::from_secs(2);
 
     fn new() -> Self {
@@ -43,7 +45,7 @@ impl Pace {
 
     fn next(&mut self) -> Duration {
         let pause = self.0;
-        self.0 = (pause * 3 / 2).min(Self::LONGEST);
+        self.0 = (pause * 3 / 2).clamp(Self::SECOND, Self::LONGEST);
         pause
     }
 }
@@ -71,6 +73,12 @@ where
     });
     let Some(limit) = limit else { return looking.await };
     match select(looking, clock.sleep(limit)).await {
+        // The limit of the look in flight may be the same moment.
+        Either::Left((Err(error), _))
+            if error.kind() == ErrorKind::Timeout && clock.elapsed() >= start.saturating_add(limit) =>
+        {
+            Err(expired())
+        }
         Either::Left((found, _)) => found,
         Either::Right(((), _)) => Err(expired()),
     }
@@ -87,7 +95,8 @@ impl AsyncSandbox {
     }
 
     /// Waits until its state is one of `states`, for at most `limit`: the view's total limit if one is set, else 5
-    /// minutes, if `None`. Looks come every tenth of a second at first and every 2 seconds later.
+    /// minutes, if `None`. A second look comes after 10 ms, the next after 100 ms; in the
+    /// end they are 2 s apart.
     ///
     /// # Errors
     ///
@@ -142,6 +151,7 @@ impl AsyncSandbox {
                 "sandbox_gone",
                 "the sandbox is gone before it was ready: it got no machine, or was deleted",
             )
+            .with_details(serde_json::json!({ "state": "gone" }))
             .with_status(error.status())
             .with_delivery(Delivery::Answered)
             .with_sandbox_id(Some(self.id().to_owned()))
@@ -194,6 +204,7 @@ impl AsyncSandbox {
             format!("sandbox_{state}"),
             format!("the sandbox is `{state}`{reason}"),
         )
+        .with_details(serde_json::json!({ "state": state.as_str() }))
         .with_delivery(Delivery::Answered)
         .with_sandbox_id(Some(self.id().to_owned()))
     }

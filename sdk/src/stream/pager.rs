@@ -35,6 +35,22 @@ type Fetching<T> = Pin<Box<dyn Future<Output = Result<Page<T>>> + Send>>;
 /// It is a [`Stream`] of items; [`next`](Self::next), [`next_page`](Self::next_page) and [`collect`](Self::collect) need
 /// no trait in scope. A cursor that comes a second time ends it with an error, so a faulty service cannot make it run
 /// for ever; after an error it is over.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+/// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+/// use sandboxer::{Create, ListOptions};
+///
+/// for _ in 0..3 {
+///     client.create(Create::new()).await?;
+/// }
+/// let mut list = client.list(ListOptions::new());
+/// let first = list.next().await.unwrap()?;
+/// let rest = list.collect().await?;
+/// assert_eq!(rest.len(), 2);
+/// assert!(rest.iter().all(|sandbox| sandbox.id() != first.id()));
+/// # Ok(()) }
+/// ```
 #[must_use = "a list is read when it is asked for items"]
 pub struct Pager<T> {
     fetch: Box<dyn FnMut(PageRequest) -> Fetching<T> + Send>,

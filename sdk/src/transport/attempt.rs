@@ -15,7 +15,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::future::{Either, select};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use reqwest::{Request, Response, ResponseBuilderExt};
-use std::{pin::pin, time::Duration};
+use std::{pin::pin, sync::OnceLock, time::Duration};
 use url::Url;
 
 /// The longest answer that is read into memory.
@@ -81,13 +81,17 @@ pub(super) async fn attempt(
     number: u32,
     limit: Option<TryLimit>,
 ) -> Result<Response, Failure> {
-    let mark = SendMark::default();
-    let exchange = exchange(context, template.request(number, mark.clone()), &mark);
+    let (mark, refused) = (SendMark::default(), OnceLock::new());
+    let exchange = exchange(context, template.request(number, mark.clone()), &mark, &refused);
     let Some(limit) = limit else { return exchange.await };
     if let Either::Left((exchanged, _)) =
         select(pin!(exchange), context.shared.clock().sleep(limit.wait())).await
     {
         return exchanged;
+    }
+    // A refusal is one however long the rest of its body takes.
+    if let Some((status, headers)) = refused.get() {
+        return Err(refusal(context, *status, headers, Bytes::new()));
     }
     // Whether a connection takes the request from here on or has taken it before: the mark lets only one be true.
     let unsent = mark.give_up();
@@ -97,19 +101,28 @@ pub(super) async fn attempt(
     })
 }
 
-async fn exchange(context: &Context, request: Request, mark: &SendMark) -> Result<Response, Failure> {
+/// The head of an error answer.
+type Head = (StatusCode, HeaderMap);
+
+async fn exchange(
+    context: &Context,
+    request: Request,
+    mark: &SendMark,
+    refused: &OnceLock<Head>,
+) -> Result<Response, Failure> {
     let sent = context.shared.http().execute(request).await;
     let response = sent.map_err(|error| Failure::transport(error, mark.give_up()))?;
     let status = response.status();
     if !status.is_success() {
-        return Err(refusal(context, response).await);
+        let (status, headers) = refused.get_or_init(|| (status, response.headers().clone()));
+        let body = error_body(response).await;
+        return Err(refusal(context, *status, headers, body));
     }
     if context.plan.reading == Reading::Stream { Ok(response) } else { read_whole(context, response).await }
 }
 
-/// Reads an error answer; what of its body cannot be read is left out.
-async fn refusal(context: &Context, mut response: Response) -> Failure {
-    let (status, headers) = (response.status(), response.headers().clone());
+/// Reads the body of an error answer; what of it cannot be read is left out.
+async fn error_body(mut response: Response) -> Bytes {
     let mut body = BytesMut::new();
     while let Ok(Some(chunk)) = response.chunk().await {
         let room = ERROR_BODY_LIMIT - body.len();
@@ -118,8 +131,12 @@ async fn refusal(context: &Context, mut response: Response) -> Failure {
             break;
         }
     }
-    let body = context.shared.key().redact(body.freeze());
-    Failure::status(status, &headers, &body, retry_after(&headers, context.shared.clock().now()))
+    body.freeze()
+}
+
+fn refusal(context: &Context, status: StatusCode, headers: &HeaderMap, body: Bytes) -> Failure {
+    let body = context.shared.key().redact(body);
+    Failure::status(status, headers, &body, retry_after(headers, context.shared.clock().now()))
 }
 
 /// Reads a success to its end and hands it on as if it had just come.

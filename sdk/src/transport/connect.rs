@@ -55,6 +55,8 @@ impl Recipe {
         if !base.is_loopback_http() {
             roots.extend(system_roots(roots.is_empty())?);
         }
+        // A proxy elsewhere would get to see the key of a request that never needed to leave this machine.
+        let proxies = proxies && !base.is_loopback_http();
         Ok(Self { roots, proxies, limit: ConnectLimit { limit: connect.resolve(CONNECT_DEFAULT), clock } })
     }
 

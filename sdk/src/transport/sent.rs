@@ -63,9 +63,9 @@ impl Body for MarkedBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        // HTTP/1 and HTTP/2 connections both ask this right before they write the head.
-        self.mark.take();
-        self.rest.is_empty()
+        // HTTP/1 and HTTP/2 connections both ask this right before they write the head. A request that was given up is
+        // never whole, however short its body: reading on finds it withdrawn.
+        self.mark.take() && self.rest.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -94,5 +94,16 @@ mod tests {
         let (taken, left) = (SendMark::default(), SendMark::default());
         assert!(taken.take() && !taken.give_up() && taken.take());
         assert!(left.give_up() && left.give_up() && !left.take());
+    }
+
+    #[test]
+    fn a_request_without_a_body_is_withdrawn_too() {
+        let (empty, mark) = (Bytes::new(), SendMark::default());
+        assert!(MarkedBody::new(empty.clone(), SendMark::default()).is_end_stream());
+        assert!(mark.give_up());
+        let mut late = MarkedBody::new(empty, mark);
+        assert!(!late.is_end_stream(), "the head must not be all there is");
+        let polled = Pin::new(&mut late).poll_frame(&mut Context::from_waker(std::task::Waker::noop()));
+        assert!(matches!(polled, Poll::Ready(Some(Err(Withdrawn)))));
     }
 }

@@ -7,6 +7,7 @@
 use std::{fmt, mem};
 
 use bytes::Bytes;
+use memchr::memmem;
 use progenitor_client::{Error, ResponseValue};
 use reqwest::{Response, ResponseBuilderExt as _};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -90,6 +91,14 @@ pub(crate) fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Problem
 }
 
 fn says_no(body: &[u8]) -> bool {
+    // Nearly all answers say yes; finding that out must not cost a second reading of a long one.
+    let may_say_no = memmem::find_iter(body, br#""ok""#).any(|at| {
+        let value = body[at + 4..].trim_ascii_start().strip_prefix(b":");
+        value.is_some_and(|value| value.trim_ascii_start().starts_with(b"false"))
+    });
+    if !may_say_no {
+        return false;
+    }
     #[derive(Deserialize)]
     struct Answer {
         #[serde(default)]

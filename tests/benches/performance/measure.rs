@@ -35,7 +35,7 @@ impl<'a> Lane<'a> {
     pub(crate) fn spawned<F, Fut>(name: impl Into<String>, runtime: &'a Runtime, body: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = ()> + Send,
+        Fut: Future<Output = ()> + Send + 'static,
     {
         Self::spawned_timed(name, runtime, move || {
             let run = body();
@@ -51,7 +51,7 @@ impl<'a> Lane<'a> {
     pub(crate) fn spawned_timed<F, Fut>(name: impl Into<String>, runtime: &'a Runtime, body: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Duration> + Send,
+        Fut: Future<Output = Duration> + Send + 'static,
     {
         let body = Arc::new(body);
         let take = move |count| {

@@ -26,6 +26,7 @@ use super::{
     CommandSpec, Exit, Network, Output, Owner, ProcessSample, Runner, RunnerError, RunnerOptions, Running,
     Space,
     account::{Accounts, SANDBOX_ID},
+    confine::forbid_keyrings,
     holder::{Holder, HolderOptions},
     keeper::Keeper,
     launch::command as command_line,
@@ -41,6 +42,10 @@ use super::{
 /// Real time that entering a sandbox may take before something must be wrong; normal are a few milliseconds.
 const ENTERING: Duration = Duration::from_secs(30);
 
+/// How many processes and threads the sandboxes' one user may have, so that one that forks without end does not take
+/// the whole machine. As an ordinary user every command has that many to itself.
+const PROCESSES: u32 = 4096;
+
 type Slot = Arc<AsyncMutex<Option<Arc<Holder>>>>;
 
 /// Runs commands in namespaces of their sandbox's own. Linux with bubblewrap and util-linux only.
@@ -48,6 +53,9 @@ pub struct IsolatedRunner {
     holders: HolderOptions,
     entering: Entering,
     keeper: Keeper,
+    /// Starts the commands, which inherit its filter.
+    starter: Keeper,
+    keyrings_are_closed: bool,
     clock: SharedClock,
     slots: Mutex<HashMap<String, Slot>>,
     closed: AtomicBool,
@@ -76,6 +84,10 @@ impl IsolatedRunner {
     pub async fn new(options: &RunnerOptions) -> Result<Self, RunnerError> {
         let [bwrap, nsenter, unshare, setsid, setpriv, env, sh] =
             tools::find_all(["bwrap", "nsenter", "unshare", "setsid", "setpriv", "env", "sh"])?;
+        let (starter, closed) = Keeper::start_with("sandbox-starter", forbid_keyrings)?;
+        if let Err(error) = &closed {
+            tracing::warn!(%error, "the kernel's keyrings stay open to commands");
+        }
         let runner = Self {
             holders: HolderOptions {
                 bwrap,
@@ -88,6 +100,8 @@ impl IsolatedRunner {
             },
             entering: Entering { nsenter, unshare, setsid, setpriv },
             keeper: Keeper::start()?,
+            starter,
+            keyrings_are_closed: closed.is_ok(),
             clock: options.clock.clone(),
             slots: Mutex::default(),
             closed: AtomicBool::new(false),
@@ -160,8 +174,14 @@ impl IsolatedRunner {
 
     async fn enter_holder(&self, holder: &Arc<Holder>, spec: &CommandSpec) -> Result<Running, RunnerError> {
         let chain = self.chain(holder, spec.pty.is_some());
-        let mut command =
-            command_line(&chain, &self.holders.sh, &self.holders.env, spec, Path::new(&spec.cwd));
+        let mut command = command_line(
+            &chain,
+            &self.holders.sh,
+            &self.holders.env,
+            spec,
+            Path::new(&spec.cwd),
+            Some(PROCESSES),
+        );
         command.current_dir("/").process_group(0);
         let terminal = match spec.pty {
             None => None,
@@ -171,9 +191,7 @@ impl IsolatedRunner {
                 Some(terminal)
             }
         };
-        let mut child = command.spawn()?;
-        // Holds the command's end of the terminal.
-        drop(command);
+        let mut child = self.starter.spawn(command).await?;
         let outer = child.id().and_then(|id| Pid::from_raw(id as i32)).ok_or_else(no_pipes)?;
         let outer = pidfd_open(outer, PidfdFlags::empty()).map_err(io::Error::from)?;
         let mut streams = match &terminal {
@@ -259,6 +277,9 @@ impl Runner for IsolatedRunner {
         }
         if self.holders.user_namespace {
             limits.push("commands keep the server's supplementary groups for reading the read-only system");
+        }
+        if !self.keyrings_are_closed {
+            limits.push("commands can reach the kernel's keyrings of the user they run as");
         }
         (!limits.is_empty()).then(|| limits.join("; "))
     }

@@ -88,7 +88,9 @@ impl ProcessRunner {
         map_variables(space, &mut spec.env);
         let cwd = on_host(space, &spec.cwd);
         let mut command = match &self.marking {
-            Marking::Namespace { chain, .. } => launch::command(chain, &self.sh, &self.env, &spec, &cwd),
+            Marking::Namespace { chain, .. } => {
+                launch::command(chain, &self.sh, &self.env, &spec, &cwd, None)
+            }
             Marking::Variable => direct_command(&spec, &cwd)?,
         };
         command.kill_on_drop(true);

@@ -42,6 +42,9 @@ const RECONNECTS: u32 = 10;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// The longest wait before the next connection that the service may ask for: as long as a call may take.
+const LONGEST_HINT: Duration = Duration::from_secs(300);
+
 /// A connection that lived this long was no part of a storm; after it pauses begin short again.
 const STEADY: Duration = Duration::from_secs(10);
 
@@ -57,7 +60,8 @@ pub(crate) type Opening = Pin<Box<dyn Future<Output = Result<ByteSource>> + Send
 /// had reached: nothing is lost and nothing comes twice. Output that the service itself no longer has comes as a
 /// [`Chunk::Gap`]. Ten connections in a row that bring neither output nor a heartbeat end it with an error of kind
 /// [`StreamCut`](crate::ErrorKind::StreamCut), which says where to go on; the pauses between them grow from a tenth of a
-/// second to ten.
+/// second to ten, or are as long as the service asks for; asked to wait for more than five minutes it ends at once with
+/// that error.
 ///
 /// Dropping it leaves the command alone.
 #[must_use = "the output is read when it is asked for"]
@@ -219,7 +223,12 @@ impl Attach {
         if self.tries > RECONNECTS {
             return self.fail(ledger::cut(cause));
         }
-        let pause = self.pauses.next().unwrap_or(LONGEST_PAUSE);
+        // A hint of the service is waited for in full, or not at all.
+        let hint = cause.as_ref().and_then(Error::retry_after).unwrap_or_default();
+        if hint > LONGEST_HINT {
+            return self.fail(cause.unwrap_or_else(|| ledger::cut(None)));
+        }
+        let pause = self.pauses.next().unwrap_or(LONGEST_PAUSE).max(hint);
         tracing::debug!(tries = self.tries, ?pause, "an attach connection ended; going on over a new one");
         self.connection = Connection::Pausing(self.clock.sleep(pause));
     }

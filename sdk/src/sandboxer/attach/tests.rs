@@ -212,6 +212,82 @@ async fn a_refusal_for_good_ends_it_with_what_came() {
 }
 
 #[tokio::test]
+async fn a_hint_of_the_service_is_waited_for_in_full_or_not_at_all() {
+    for (hint, waited) in [(90, true), (300, true), (301, false), (u64::MAX, false)] {
+        let clock = ManualClock::new();
+        let busy = move || {
+            Error::new(ErrorKind::RateLimited, "rate_limited", "later")
+                .with_retryable(true)
+                .with_retry_after(Duration::from_secs(hint))
+        };
+        let connect: Connect = Box::new(move |number, offsets| match number {
+            0 => Ok(vec![reset()]),
+            1 => Err(busy()),
+            _ => Ok(vec![piece(&service(offsets))]),
+        });
+        let (attach, _) = follow(&clock, Offsets::default(), connect).await;
+        let ended = run(&clock, attach.unwrap().wait()).await;
+        if waited {
+            assert_eq!(ended.unwrap().stdout_text(), OUT);
+            assert!(clock.elapsed() >= Duration::from_secs(hint), "{:?}", clock.elapsed());
+        } else {
+            let error = ended.unwrap_err();
+            assert_eq!((error.kind(), error.code()), (ErrorKind::RateLimited, "rate_limited"));
+            assert!(clock.elapsed() < Duration::from_secs(1));
+        }
+    }
+}
+
+#[tokio::test]
+async fn odd_frames_neither_panic_nor_repeat_nor_invent_an_end() {
+    let attached = "{\"type\":\"attached\",\"stdoutOffset\":18446744073709551615,\"stderrOffset\":-1}\n";
+    let odd = [
+        "{\"type\":\"stdout\",\"data\":\"abc\",\"nextOffset\":0}\n",
+        "{\"type\":\"stdout\",\"data\":\"abc\",\"nextOffset\":9223372036854775807}\n",
+        "{\"type\":\"stdout\",\"data\":\"\",\"nextOffset\":18446744073709551615}\n",
+        "{\"type\":\"stderr\",\"data\":\"abc\",\"nextOffset\":-5}\n",
+        "{\"type\":\"stderr\",\"data\":\"abc\",\"nextOffset\":1e30}\n",
+        "{\"type\":\"stdin\",\"data\":\"abc\",\"nextOffset\":7}\n",
+        "{\"type\":\"heartbeat\",\"stdoutOffset\":99}\n",
+        attached,
+    ];
+    for first in odd {
+        for second in odd {
+            for third in odd {
+                let clock = ManualClock::new();
+                let text = format!("{first}{second}{third}");
+                let connect: Connect = Box::new(move |number, _| match number {
+                    0 | 1 => Ok(vec![piece(&text)]),
+                    _ => Ok(vec![piece(
+                        "{\"type\":\"exit\",\"exitCode\":1}\n{\"type\":\"exit\",\"exitCode\":2}\n",
+                    )]),
+                });
+                let (attach, _) = follow(&clock, Offsets::default(), connect).await;
+                let mut attach = attach.unwrap();
+                let mut came = 0;
+                while let Some(chunk) = run(&clock, attach.next()).await {
+                    came += chunk.unwrap().bytes().len();
+                }
+                assert_eq!(attach.outcome(), Some(Outcome::Exited(1)));
+                assert!(came <= 18, "three frames of three bytes on each of two connections: {came}");
+                assert!(attach.offsets().stdout >= attach.machine.wanted().stdout);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn endless_reconnects_are_given_up() {
+    let clock = ManualClock::new();
+    let connect: Connect =
+        Box::new(|_, _| Ok(vec![piece("{\"type\":\"attached\"}\n{\"type\":\"reconnect\"}\n")]));
+    let (attach, asked) = follow(&clock, Offsets::default(), connect).await;
+    let error = run(&clock, attach.unwrap().wait()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StreamCut);
+    assert_eq!(asked.lock().unwrap().len(), 11);
+}
+
+#[tokio::test]
 async fn ends_are_told_apart() {
     let cases = [
         ("\"status\":\"exited\",\"exitCode\":7", false, Outcome::Exited(7)),

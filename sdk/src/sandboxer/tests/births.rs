@@ -32,8 +32,8 @@ async fn create_sends_what_was_asked_and_waits_until_it_is_ready() {
     let client = service.client_on(clock.shared());
     let options = Create::new().kind("small").env("CI", "1").name("demo").ttl(Duration::from_secs(60));
     let creating = tokio::spawn(async move { client.create(options).await });
-    clock.wait_for_sleep_of(Duration::from_millis(100)).await;
-    clock.advance(Duration::from_millis(100));
+    clock.wait_for_sleep_of(Duration::from_millis(10)).await;
+    clock.advance(Duration::from_millis(10));
     let sandbox = creating.await.unwrap().unwrap();
     assert_eq!(sandbox.id(), "bx_1");
     assert_eq!(sandbox.info().unwrap().state, SandboxState::Ready);
@@ -247,4 +247,54 @@ async fn a_scope_whose_create_is_in_doubt_cleans_up_and_one_refused_does_not() {
     assert_eq!(error.kind(), ErrorKind::PaymentRequired);
     client.close().await;
     assert_eq!(service.calls().len(), 4);
+}
+
+#[tokio::test]
+async fn a_scope_whose_create_met_a_fault_of_the_service_cleans_up() {
+    // A gateway that gave up, and a success that cannot be read: in both a sandbox may be there.
+    let faults: [fn() -> Reply; 2] =
+        [|| failure(504, "http_504"), || Reply::Json(202, json!({"ok": true, "type": "sandbox.created"}))];
+    for fault in faults {
+        let service = Service::start(move |request, before| match (request.call.as_str(), before) {
+            ("POST /sandboxes", 0) => fault(),
+            _ => willing(request, before),
+        });
+        let client = service.client();
+        client.scoped(Create::new(), |_| async { Ok(()) }).await.unwrap_err();
+        client.close().await;
+        assert_eq!(service.calls(), ["POST /sandboxes", "POST /sandboxes", "DELETE /sandboxes/bx_1"]);
+        let requests = service.requests();
+        assert_eq!(requests[0].header("idempotency-key"), requests[1].header("idempotency-key"));
+    }
+    // Here the service says that it made nothing.
+    let service = Service::start(|_, _| failure(503, "no_ready_machine"));
+    let client = service.client();
+    client.scoped(Create::new().fail_fast(), |_| async { Ok(()) }).await.unwrap_err();
+    client.close().await;
+    assert_eq!(service.calls(), ["POST /sandboxes"]);
+}
+
+#[tokio::test]
+async fn a_total_limit_covers_the_create_and_its_wait_together() {
+    let service = Service::start(|request, before| match (request.call.as_str(), before) {
+        ("POST /sandboxes", 0) => failure(409, "idempotency_in_progress"),
+        ("POST /sandboxes", _) => created("provisioning"),
+        _ => Reply::Hang,
+    });
+    let clock = ManualClock::new();
+    let client = service.client_on(clock.shared()).with(CallOptions::new().total(Duration::from_secs(20)));
+    let creating = tokio::spawn(async move { client.create(Create::new()).await });
+    service.arrived(1).await;
+    let mut repeat = Duration::ZERO;
+    while repeat.is_zero() {
+        // The back-off is the only sleep below the total limit.
+        repeat = clock.next_due().filter(|due| *due <= Duration::from_secs(8)).unwrap_or_default();
+        tokio::task::yield_now().await;
+    }
+    clock.advance(repeat);
+    service.arrived(3).await;
+    clock.wait_for_sleep_of(Duration::from_secs(20) - repeat).await;
+    clock.advance(Duration::from_secs(20) - repeat);
+    let error = creating.await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.sandbox_id()), (ErrorKind::WaitTimeout, Some("bx_1")));
 }

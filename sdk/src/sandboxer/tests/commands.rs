@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::service::{Reply, Service, failure};
+use super::service::{Reply, Service, failure, info};
 use crate::{
-    CallOptions, Command, ErrorKind, Offsets, Outcome,
+    CallOptions, Command, Delivery, Error, ErrorKind, Offsets, Outcome,
     clock::{Clock as _, ManualClock},
     models::CommandStatusParams,
     stream::{Chunk, Gap, OutputStream},
@@ -235,4 +235,139 @@ async fn another_answer_than_the_one_asked_for_is_an_error() {
     assert_eq!((error.kind(), error.command_id()), (ErrorKind::Unexpected, Some("cmd_1")));
     let service = Service::start(|_, _| finished(0));
     assert_eq!(service.client().sandbox("bx_1").start("x").await.unwrap_err().kind(), ErrorKind::Unexpected);
+}
+
+const HALF: &str = "{\"type\":\"started\",\"commandId\":\"cmd_1\"}\n{\"type\":\"stdout\",\"data\":\"x\"}\n";
+
+#[tokio::test]
+async fn a_total_limit_covers_the_start_of_a_stream_and_nothing_of_its_body() {
+    let limited = |service: &Service, clock: &ManualClock| {
+        let total = CallOptions::new().total(Duration::from_secs(5));
+        service.client_on(clock.shared()).sandbox("bx_1").with(total)
+    };
+    // The service takes the command on and says nothing.
+    let (service, clock) = (Service::start(|_, _| Reply::Stall("")), ManualClock::new());
+    let sandbox = limited(&service, &clock);
+    let running = tokio::spawn(async move { sandbox.exec_stream("x").await });
+    // The idle limit of a command of 5 s: the head of the answer has come, and the wait for its first line begins.
+    clock.wait_for_sleep_of(Duration::from_secs(60 + 5 + 30)).await;
+    clock.advance(Duration::from_secs(5));
+    let error = running.await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.delivery()), (ErrorKind::Timeout, Delivery::Unknown));
+    assert!(error.message().contains("total"), "{error}");
+
+    // Turned away again and again: no new start gets a limit of its own.
+    let (service, clock) = (Service::start(|_, _| Reply::Lines(TURNED_AWAY.to_owned())), ManualClock::new());
+    let sandbox = limited(&service, &clock);
+    let running = tokio::spawn(async move { sandbox.exec_stream("x").await });
+    for _ in 0..4 {
+        clock.wait_for_sleep_of(Duration::from_secs(1)).await;
+        clock.advance(Duration::from_secs(1));
+    }
+    assert_eq!(running.await.unwrap().unwrap_err().code(), "sandbox_restoring");
+    assert_eq!((service.calls().len(), clock.elapsed()), (5, Duration::from_secs(4)));
+
+    // Once it has started the total is over and done with.
+    let (service, clock) = (Service::start(|_, _| Reply::Stall(HALF)), ManualClock::new());
+    let mut run = limited(&service, &clock).exec_stream("x").await.unwrap();
+    assert_eq!(run.next().await.unwrap().unwrap(), Chunk::Stdout("x".into()));
+    clock.advance(Duration::from_secs(60));
+    tokio::select! {
+        biased;
+        ended = run.next() => panic!("{ended:?}"),
+        () = tokio::task::yield_now() => {}
+    }
+}
+
+#[tokio::test]
+async fn a_command_whose_sandbox_died_says_so() {
+    type Case = (fn() -> Reply, &'static str, &'static str);
+    let cases: [Case; 5] = [
+        (|| info("archived"), "sandbox_archived", "archived"),
+        (|| info("error"), "sandbox_error", "error"),
+        (|| failure(404, "not_found"), "sandbox_gone", "gone"),
+        (|| info("running"), "", ""),
+        (|| failure(500, "internal_error"), "", ""),
+    ];
+    for (look, code, state) in cases {
+        let service = Service::start(move |request, _| match request.call.as_str() {
+            "GET /sandboxes/bx_1" => look(),
+            _ if request.body["stream"] == true => Reply::Lines(HALF.to_owned()),
+            _ => Reply::Drop,
+        });
+        let sandbox = service.client().sandbox("bx_1");
+        let mut run = sandbox.exec_stream("x").await.unwrap();
+        assert!(run.next().await.unwrap().is_ok());
+        let cut = run.next().await.unwrap().unwrap_err();
+        assert!(run.next().await.is_none() && run.outcome().is_none());
+        assert_eq!(run.wait().await.unwrap_err().code(), cut.code());
+        assert_eq!(cut.command_id(), Some("cmd_1"));
+        assert_eq!(cut.partial_output().unwrap().stdout, "x");
+        let lost = sandbox.exec("x").await.unwrap_err();
+        assert_eq!(service.calls().len(), 4, "one look each");
+        for (error, own) in [(cut, ErrorKind::StreamCut), (lost, ErrorKind::Connection)] {
+            assert_eq!((error.delivery(), error.is_retryable()), (Delivery::Unknown, false));
+            if code.is_empty() {
+                assert_eq!(error.kind(), own);
+                continue;
+            }
+            assert_eq!((error.kind(), error.code()), (ErrorKind::SandboxState, code));
+            assert_eq!(error.details().unwrap()["state"], state);
+            let source = std::error::Error::source(&error).unwrap().downcast_ref::<Error>().unwrap();
+            assert_eq!(source.kind(), own);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_silent_look_at_the_sandbox_ends_after_5_seconds() {
+    let service = Service::start(|request, _| match request.call.as_str() {
+        "GET /sandboxes/bx_1" => Reply::Hang,
+        _ => Reply::Lines(HALF.to_owned()),
+    });
+    let clock = ManualClock::new();
+    let run = service.client_on(clock.shared()).sandbox("bx_1").exec_stream("x").await.unwrap();
+    let ending = tokio::spawn(run.wait());
+    service.arrived(2).await;
+    clock.wait_for_sleep_of(Duration::from_secs(5)).await;
+    clock.advance(Duration::from_secs(5));
+    assert_eq!(ending.await.unwrap().unwrap_err().kind(), ErrorKind::StreamCut);
+}
+
+#[tokio::test]
+async fn logs_that_lead_nowhere_or_are_not_exact_are_errors() {
+    let page = |encoding: &str, data: &str| {
+        Reply::Json(
+            200,
+            json!({"ok": true, "type": "command.logs", "commandId": "cmd_1", "stream": "stdout", "offset": 0,
+            "nextOffset": 2, "size": 9, "encoding": encoding, "data": data, "done": false}),
+        )
+    };
+    let cases: [(&str, &str, usize); 3] = [("base64", "QUI=", 1), ("utf8", "AB", 0), ("gzip", "QUI=", 0)];
+    for (encoding, data, pieces) in cases {
+        let service = Service::start(move |request, _| match request.call.as_str() {
+            "POST /sandboxes/bx_1/commands" => started(),
+            _ => page(encoding, data),
+        });
+        let command = service.client().sandbox("bx_1").start("x").await.unwrap();
+        let mut logs = command.logs(OutputStream::Stdout);
+        for _ in 0..pieces {
+            assert_eq!(logs.next().await.unwrap().unwrap(), Chunk::Stdout("AB".into()));
+        }
+        let error = logs.next().await.unwrap().unwrap_err();
+        assert_eq!((error.kind(), error.command_id()), (ErrorKind::Unexpected, Some("cmd_1")), "{encoding}");
+        assert!(logs.next().await.is_none());
+    }
+}
+
+#[tokio::test]
+async fn a_history_that_leads_round_in_a_circle_is_left() {
+    let service = Service::start(|request, _| {
+        let next = if request.call.contains("cursor=a") { "b" } else { "a" };
+        Reply::Json(200, json!({"ok": true, "type": "command.list", "commands": [], "nextCursor": next}))
+    });
+    let command = service.client().sandbox("bx_1").command(7);
+    let error = command.logs(OutputStream::Stdout).next().await.unwrap().unwrap_err();
+    assert_eq!(error.code(), "command_not_found");
+    assert_eq!(service.calls().len(), 3);
 }

@@ -16,6 +16,8 @@ pub(super) enum Reply {
     Json(u16, Value),
     /// A 200 with these bytes as NDJSON.
     Lines(String),
+    /// A 200 with these bytes as NDJSON, then silence for as long as the client waits.
+    Stall(&'static str),
     /// No answer for as long as the client waits.
     Hang,
     /// The connection ends without an answer.
@@ -116,6 +118,12 @@ fn serve(mut connection: TcpStream, seen: &Mutex<Vec<Request>>, answer: &Answer)
     let (status, kind, body) = match answer(&request, before) {
         Reply::Json(status, body) => (status, "application/json", body.to_string()),
         Reply::Lines(body) => (200, "application/x-ndjson", body),
+        Reply::Stall(text) => {
+            let head = "HTTP/1.1 200 X\r\ncontent-type: application/x-ndjson\r\nconnection: close";
+            let _ = connection.write_all(format!("{head}\r\n\r\n{text}").as_bytes());
+            let _ = reader.read_to_end(&mut Vec::new());
+            return;
+        }
         Reply::Hang => {
             let _ = reader.read_to_end(&mut Vec::new());
             return;

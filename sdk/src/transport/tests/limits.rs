@@ -165,3 +165,16 @@ async fn a_storm_ends_with_the_budget() {
     let refilled = 10.0 * clock.elapsed().as_secs_f64();
     assert!(repeats as f64 <= 101.0 + refilled, "{repeats} repeats in {:?}", clock.elapsed());
 }
+
+#[tokio::test]
+async fn a_refusal_whose_body_stalls_is_a_refusal() {
+    let head =
+        "HTTP/1.1 429 X\r\nretry-after: 7\r\nx-request-id: req_1\r\ncontent-length: 99\r\n\r\n{\"code\":";
+    let peer = Peer::start(vec![Step::Stall(head.to_owned())]);
+    // On the machine's clock: nothing outside tells when the head has been read.
+    let client = builder(&peer.url).attempt(SECOND / 2).retries(0).build().unwrap();
+    let error = post(&client).await.unwrap_err();
+    assert_eq!((error.kind(), error.code(), error.status()), (ErrorKind::RateLimited, "http_429", Some(429)));
+    assert_eq!((error.delivery(), error.retry_after()), (Delivery::Answered, Some(7 * SECOND)));
+    assert_eq!((error.request_id(), error.attempts()), (Some("req_1"), 1));
+}

@@ -5,6 +5,7 @@ mod http2;
 mod limits;
 mod peer;
 mod privacy;
+mod proxies;
 mod repeats;
 mod streams;
 
