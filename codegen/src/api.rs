@@ -9,18 +9,16 @@ use crate::{
     engine::Engine,
     format,
     load::{Answer, Document, Operation, RepeatClass},
-    names::{callable, field, ident},
+    names::{callable, field, ident, pascal},
     schema::{Parameter, Place},
     shape::Shape,
+    validation::{Access, checks},
 };
 
 /// Generates `generated/api.rs`.
 pub(crate) fn generate(document: &Document, engine: &Engine) -> Result<Artifact> {
-    let methods = document
-        .operations
-        .iter()
-        .map(|operation| method(document, engine, operation))
-        .collect::<Result<Vec<_>>>()?;
+    let methods =
+        document.called().map(|operation| method(document, engine, operation)).collect::<Result<Vec<_>>>()?;
     let tokens = quote! {
         use crate::{error::Result, generated::{models, operations::Operation}, stream::ByteBody};
 
@@ -83,28 +81,46 @@ fn method(document: &Document, engine: &Engine, operation: &Operation) -> Result
         } else {
             arguments.push(quote!(#name: &str));
             texts.push(quote!((#key, #name)));
+            // That it is not empty is checked of every id.
+            let schema = &parameter.schema;
+            if schema.pattern.is_some() || schema.max_length.is_some() {
+                let access = Access { reference: quote!(#name), place: quote!(#name), copied: quote!(#name) };
+                let place = format!("{}.{key}", operation.id);
+                let checks = checks(document, &place, &quote!(#key), &Shape::Text, schema, &access)?;
+                let body = ident(&format!("check_{name}"));
+                validation.extend(quote! {
+                    let #body = || -> Result<(), crate::wire::InvalidField> { #checks Ok(()) };
+                    call.validated(#body())?;
+                });
+            }
         }
     }
     if let Some(request) = &request {
         arguments.push(quote!(request: models::#request));
-        validation.extend(quote!(call.validated(request.validate())?;));
+        validation.extend(quote!(call.validated(request.validate_for(call.dialect()))?;));
     }
     if let Some(limit) = &operation.command_limit {
         let limit = field(limit);
-        validation.extend(quote!(let call = call.with_command_limit(request.#limit);));
+        validation.extend(quote! {
+            let call = call.with_command_limit(request.#limit);
+            let request = call.with_variables(request)?;
+        });
     }
-    if operation.face_of.is_some() && request.is_some() {
+    if operation.face_of.is_some() && operation.body.is_some() {
         let body = ident(&face_body_name(operation));
         validation.extend(quote!(let request = models::#body::from(request);));
     }
-    let passed = engine_arguments(engine, operation)?;
+    if operation.body.is_some() && operation.params_name().is_some() {
+        validation.extend(quote!(let body = request.body();));
+    }
+    let passed = engine_arguments(document, engine, operation)?;
     let (variant, name) = (ident(&operation.variant()), ident(&operation.method_name()));
     let (answer, finish) = match &operation.answer {
         Answer::Json(answer) => {
             let answer = ident(answer);
             (quote!(models::#answer), quote!(finish))
         }
-        Answer::Ndjson(_) | Answer::Bytes => (quote!(ByteBody), quote!(finish_stream)),
+        _ => (quote!(ByteBody), quote!(finish_stream)),
     };
     let docs = docs::attributes(&description(document, operation));
     Ok(quote! {
@@ -119,7 +135,7 @@ fn method(document: &Document, engine: &Engine, operation: &Operation) -> Result
 }
 
 /// What the engine's method is called with, in its own order.
-fn engine_arguments(engine: &Engine, operation: &Operation) -> Result<Vec<TokenStream>> {
+fn engine_arguments(document: &Document, engine: &Engine, operation: &Operation) -> Result<Vec<TokenStream>> {
     let odd = |name: &str| {
         Error::new(format!("{}: the engine's argument `{name}` is not understood", operation.id))
     };
@@ -129,7 +145,8 @@ fn engine_arguments(engine: &Engine, operation: &Operation) -> Result<Vec<TokenS
         .iter()
         .map(|(name, kind)| {
             if name == "body" {
-                return Ok(quote!(&request));
+                let both = operation.params_name().is_some();
+                return Ok(if both { quote!(&body) } else { quote!(&request) });
             }
             let path = operation.given(Place::Path).find(|parameter| {
                 let own = callable(&parameter.name);
@@ -138,6 +155,16 @@ fn engine_arguments(engine: &Engine, operation: &Operation) -> Result<Vec<TokenS
             if let Some(parameter) = path {
                 let name = field(&parameter.name);
                 return Ok(quote!(#name));
+            }
+            if let Some((_, value)) = operation.forced_query.iter().find(|(key, _)| callable(key) == *name) {
+                let parameter = operation.parameter(Place::Query, name).ok_or_else(|| odd(name))?;
+                return match Shape::of(document, name, &parameter.schema)? {
+                    Shape::Values(values) => {
+                        let (values, variant) = (ident(&values), ident(&pascal(value)));
+                        Ok(quote!(Some(&models::#values::#variant)))
+                    }
+                    _ => Err(odd(name)),
+                };
             }
             let parameter = operation
                 .given(Place::Query)
@@ -187,8 +214,16 @@ pub(crate) fn description(document: &Document, operation: &Operation) -> String 
     text.push_str(match &operation.answer {
         Answer::Json(_) => "The answer keeps fields it does not know.",
         Answer::Ndjson(_) => "The answer is read as it comes: JSON frames, a line each.",
-        Answer::Bytes => "The answer is read as it comes: the bytes, unchanged.",
+        Answer::Sse(_) => {
+            "The answer is read as it comes: server-sent events, each with a JSON document as its data."
+        }
+        Answer::Bytes | Answer::WebSocket => "The answer is read as it comes: the bytes, unchanged.",
     });
+    let only = docs::only(operation.dialect.as_deref());
+    if !only.is_empty() {
+        text.push_str("\n\n");
+        text.push_str(only.trim());
+    }
     text.push_str("\n\n# Repetition\n\n");
     text.push_str(match operation.repeat {
         RepeatClass::Safe => "It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service is repeated.",
@@ -198,12 +233,12 @@ pub(crate) fn description(document: &Document, operation: &Operation) -> String 
         RepeatClass::Write => "A try is repeated only when it was not sent or the service says that the same call may be sent again.",
     });
     text.push_str("\n\n# Errors\n\n");
-    text.push_str("A bad argument is refused before anything is sent. The service fails with:\n");
+    text.push_str("A bad argument, or one that the client's dialect does not have, is refused before anything is sent. The service fails with:\n");
     for code in &operation.errors {
         if let Some(error) = document.errors.get(code) {
             text.push_str(&format!("\n* `{code}` ({}): {}", error.status, docs::sentence(&error.meaning)));
         }
     }
-    text.push_str(&format!("\n\nSandboxer HTTP API v1, `{}`.", operation.id));
+    text.push_str(&format!("\n\n{}, `{}`.", document.title(), operation.id));
     text
 }

@@ -13,7 +13,7 @@ use crate::{
 
 /// Generates the twin's `generated/api.rs`.
 pub(crate) fn generate(document: &Document) -> Result<Artifact> {
-    let methods = document.operations.iter().map(|o| method(document, o)).collect::<Result<Vec<_>>>()?;
+    let methods = document.called().map(|o| method(document, o)).collect::<Result<Vec<_>>>()?;
     let tokens = quote! {
         use crate::ByteIter;
         use sandboxer::{Result, models};
@@ -53,11 +53,9 @@ fn method(document: &Document, operation: &Operation) -> Result<TokenStream> {
             let answer = ident(answer);
             (quote!(models::#answer), quote!(call))
         }
-        Answer::Ndjson(_) | Answer::Bytes => (quote!(ByteIter), quote!(stream)),
+        _ => (quote!(ByteIter), quote!(stream)),
     };
-    let docs = docs::attributes(
-        &description(document, operation).replace("(crate::models::", "(sandboxer::models::"),
-    );
+    let docs = docs::attributes(&description(document, operation).replace("(crate::", "(sandboxer::"));
     Ok(quote! {
         #docs
         pub fn #name(&self, #(#arguments),*) -> Result<#answer> {

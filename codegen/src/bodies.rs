@@ -8,7 +8,7 @@ use crate::{
     load::Document,
     names::{ident, snake},
     router::known,
-    schema::{Check, Schema},
+    schema::{Additional, Check, Schema},
     shape::Shape,
 };
 
@@ -32,20 +32,23 @@ pub(crate) fn generate(document: &Document) -> Result<Artifact> {
             .map(|(key, property)| field(document, &name, key, property, schema.required.contains(key)))
             .collect::<Result<Vec<_>>>()?;
         let constant = body_constant(&name);
+        let strict = matches!(schema.additional_properties, Some(Additional::Allowed(false)));
         let doc = format!(" {}", schema.description.as_deref().unwrap_or(&name));
         constants.extend(quote! {
             #[doc = #doc]
-            pub(crate) const #constant: Body = Body { name: #name, fields: &[#(#fields),*] };
+            pub(crate) const #constant: Body = Body { name: #name, fields: &[#(#fields),*], strict: #strict };
         });
     }
     let tokens = quote! {
-        /// A JSON object in a request; fields it does not name are taken and ignored.
+        /// A JSON object in a request.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) struct Body {
             /// The schema's name.
             pub(crate) name: &'static str,
             /// The fields it names.
             pub(crate) fields: &'static [Field],
+            /// Whether fields that it does not name are refused.
+            pub(crate) strict: bool,
         }
 
         /// A field of a request body.
@@ -159,7 +162,7 @@ fn kind(document: &Document, place: &str, schema: &Schema) -> Result<TokenStream
             quote!(Kind::Env { max: #max })
         }
         Shape::Map(_) => match &schema.additional_properties {
-            Some(crate::schema::Additional::Of(value)) => {
+            Some(Additional::Of(value)) => {
                 let value = kind(document, place, value)?;
                 quote!(Kind::Map(&#value))
             }

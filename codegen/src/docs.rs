@@ -35,6 +35,14 @@ fn wrap(line: &str) -> Vec<String> {
     lines
 }
 
+/// What to say of something that only one dialect has; begins with a blank.
+pub(crate) fn only(dialect: Option<&str>) -> String {
+    let variant = |name| crate::names::pascal(name);
+    dialect.map_or_else(String::new, |name| {
+        format!(" Only [`Dialect::{0}`](crate::Dialect::{0}) has it.", variant(name))
+    })
+}
+
 /// A description as a sentence, then the schema's limits in words.
 pub(crate) fn with_limits(description: &str, schema: &Schema) -> String {
     let mut text = sentence(description);
@@ -42,6 +50,7 @@ pub(crate) fn with_limits(description: &str, schema: &Schema) -> String {
         text.push(' ');
         text.push_str(&limit);
     }
+    text.push_str(&only(schema.dialect.as_deref()));
     text
 }
 
@@ -73,8 +82,17 @@ fn limits(schema: &Schema) -> Vec<String> {
     if let Some(pattern) = &schema.pattern {
         limits.push(format!("Matches `{pattern}`."));
     }
-    if let Some(items) = schema.max_items {
-        limits.push(format!("At most {items} items."));
+    for (dialect, pattern) in &schema.dialect_patterns {
+        let name = crate::names::pascal(dialect);
+        limits.push(format!("With [`Dialect::{name}`](crate::Dialect::{name}) it matches `{pattern}`."));
+    }
+    match (schema.min_items, schema.max_items) {
+        (Some(1), None) => limits.push("Not empty.".into()),
+        (Some(1), Some(high)) => limits.push(format!("Not empty, at most {high} items.")),
+        (Some(low), Some(high)) => limits.push(format!("From {low} to {high} items.")),
+        (Some(low), None) => limits.push(format!("At least {low} items.")),
+        (None, Some(high)) => limits.push(format!("At most {high} items.")),
+        (None, None) => {}
     }
     if let Some(entries) = schema.max_properties {
         limits.push(format!("At most {entries} entries."));

@@ -48,10 +48,10 @@ pub(crate) fn generate(document: &Document, spec: &Value) -> Result<Engine> {
     });
     let mut passes = Passes::default();
     passes.visit_file_mut(&mut file);
-    let json = document.operations.iter().filter(|o| matches!(o.answer, Answer::Json(_))).count();
+    let json = document.called().filter(|o| matches!(o.answer, Answer::Json(_))).count();
     for (what, found, want) in [
         ("answers read", passes.decoded, json),
-        ("version headers dropped", passes.version_headers, document.operations.len()),
+        ("version headers dropped", passes.version_headers, document.called().count()),
         ("constructors dropped", passes.constructors, 1),
     ] {
         if found != want {
@@ -59,7 +59,7 @@ pub(crate) fn generate(document: &Document, spec: &Value) -> Result<Engine> {
         }
     }
     let methods = methods(&file);
-    for operation in &document.operations {
+    for operation in document.called() {
         if !methods.contains_key(&operation.method_name()) {
             return Err(Error::new(format!("the engine has no method for `{}`", operation.id)));
         }

@@ -16,6 +16,7 @@ pub mod load;
 mod api;
 mod blocking_api;
 mod bodies;
+mod dialects;
 mod docs;
 mod engine;
 mod enums;
@@ -24,6 +25,7 @@ mod lock;
 mod models;
 mod names;
 mod operations;
+mod overlay;
 mod params;
 mod requests;
 mod responses;
@@ -36,6 +38,9 @@ use edits::ExpectedCounts;
 
 /// Where the API document stands, from the workspace root.
 pub const SPEC: &str = "specs/sandboxer.openapi.yaml";
+
+/// Where the overlays stand: what siblings of the service do otherwise. A file's name begins with its dialect's.
+pub const OVERLAYS: [&str; 1] = ["specs/boat.overlay.yaml"];
 
 /// Why a plan could not be made: one line that names the place in the document.
 #[derive(Debug)]
@@ -64,6 +69,8 @@ impl std::error::Error for Error {}
 pub struct Inputs {
     /// The text of the API document.
     pub spec: String,
+    /// Paths and texts of the overlays.
+    pub overlays: Vec<(String, String)>,
     /// The text of the workspace's `Cargo.lock`; the generators' versions are read from it.
     pub cargo_lock: String,
     /// How often each named edit must match.
@@ -79,7 +86,10 @@ impl Inputs {
         let read = |name: &str| {
             fs::read_to_string(root.join(name)).map_err(|error| Error::new(format!("{name}: {error}")))
         };
-        Ok(Self { spec: read(SPEC)?, cargo_lock: read("Cargo.lock")?, counts: ExpectedCounts::default() })
+        let overlays =
+            OVERLAYS.iter().map(|path| Ok(((*path).to_owned(), read(path)?))).collect::<Result<_>>()?;
+        let counts = ExpectedCounts::default();
+        Ok(Self { spec: read(SPEC)?, overlays, cargo_lock: read("Cargo.lock")?, counts })
     }
 }
 
@@ -116,7 +126,7 @@ impl Artifact {
 /// When the document cannot be read, says something no step understands, or a named edit matches another number of
 /// places than expected.
 pub fn plan(inputs: &Inputs) -> Result<Vec<Artifact>> {
-    let document = load::document(&inputs.spec)?;
+    let (document, dialects) = documents(inputs)?;
     let view = edits::engine_view(&document, &inputs.counts)?;
     let engine = engine::generate(&document, &view.spec)?;
 
@@ -126,12 +136,38 @@ pub fn plan(inputs: &Inputs) -> Result<Vec<Artifact>> {
     }];
     artifacts.extend(models::generate(&document)?);
     artifacts.push(operations::generate(&document)?);
+    if document.service.is_some() {
+        artifacts.push(dialects::generate(&document, &dialects)?);
+    }
     artifacts.push(api::generate(&document, &engine)?);
     artifacts.push(blocking_api::generate(&document)?);
     artifacts.push(router::generate(&document)?);
     artifacts.push(bodies::generate(&document)?);
     artifacts.push(lock::generate(inputs, &view.applied, &artifacts)?);
     Ok(artifacts)
+}
+
+/// The document that everything is generated from, with what overlays add to it, and each dialect's own.
+fn documents(inputs: &Inputs) -> Result<(load::Document, Vec<dialects::Dialect>)> {
+    let own = load::yaml("the API document", &inputs.spec)?;
+    let document = load::of_yaml(&own)?;
+    let name = document.service.as_ref().map_or_else(String::new, |service| service.name.clone());
+    let mut dialects = vec![dialects::Dialect { name, document }];
+    let mut joined = own.clone();
+    for (path, text) in &inputs.overlays {
+        let overlay = overlay::Overlay::read(path, text)?;
+        let failed = |error: Error| Error::new(format!("{path}: {error}"));
+        let document = load::of_yaml(&overlay.apply(&own).map_err(failed)?).map_err(failed)?;
+        joined = overlay.join(&joined, &document).map_err(failed)?;
+        dialects.push(dialects::Dialect { name: overlay.dialect, document });
+    }
+    let joined = load::of_yaml(&joined)?;
+    for name in joined.dialect_names() {
+        if !dialects.iter().any(|dialect| dialect.name == name) {
+            return Err(Error::new(format!("there is no dialect `{name}`")));
+        }
+    }
+    Ok((joined, dialects))
 }
 
 /// The root of the workspace this generator was built in.

@@ -22,6 +22,38 @@ pub struct Document {
     pub(crate) operations: Vec<Operation>,
     pub(crate) rules: Vec<RepeatRule>,
     pub(crate) errors: IndexMap<String, ErrorCode>,
+    pub(crate) service: Option<Service>,
+    pub(crate) base_url: Option<String>,
+}
+
+/// What `x-service` says.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Service {
+    pub name: String,
+    pub key_variables: Vec<String>,
+    pub url_variable: String,
+    pub org_variable: String,
+    pub reserved_variables: Vec<String>,
+    #[serde(rename = "hostSuffix")]
+    pub _host_suffix: String,
+    #[serde(rename = "logFolder")]
+    pub _log_folder: String,
+    #[serde(rename = "webhookSignatureHeader")]
+    pub _webhook_signature_header: Option<String>,
+    #[serde(rename = "webhookHeaderPrefix")]
+    pub _webhook_header_prefix: String,
+    pub command_variables: CommandVariables,
+    pub code_aliases: IndexMap<String, String>,
+    pub absent: Vec<String>,
+}
+
+/// How variables reach a command.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum CommandVariables {
+    Field,
+    Exports,
 }
 
 /// One operation, or the streaming face of one.
@@ -43,6 +75,10 @@ pub(crate) struct Operation {
     pub command_limit: Option<String>,
     /// The operation this is the streaming face of, with the body fields that it forces.
     pub face_of: Option<(String, IndexMap<String, Value>)>,
+    /// Query parameters that always have this value; they do not show.
+    pub forced_query: IndexMap<String, String>,
+    /// The only dialect that has it.
+    pub dialect: Option<String>,
 }
 
 /// A JSON request body.
@@ -57,7 +93,9 @@ pub(crate) struct Body {
 pub(crate) enum Answer {
     Json(String),
     Ndjson(String),
+    Sse(String),
     Bytes,
+    WebSocket,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -119,8 +157,17 @@ struct Raw {
     common_errors: Vec<String>,
     #[serde(rename = "x-error-codes", default)]
     errors: IndexMap<String, ErrorCode>,
+    #[serde(rename = "x-service")]
+    service: Option<Service>,
+    #[serde(default)]
+    servers: Vec<Server>,
     paths: IndexMap<String, IndexMap<String, serde_yaml_ng::Value>>,
     components: RawComponents,
+}
+
+#[derive(Deserialize)]
+struct Server {
+    url: String,
 }
 
 #[derive(Deserialize)]
@@ -148,6 +195,10 @@ struct RawOperation {
     face: Option<Face>,
     #[serde(rename = "x-command-limit")]
     command_limit: Option<String>,
+    #[serde(rename = "x-websocket", default)]
+    websocket: bool,
+    #[serde(rename = "x-dialect")]
+    dialect: Option<String>,
     #[serde(default)]
     parameters: Vec<ParameterOrRef>,
     request_body: Option<RawBody>,
@@ -163,6 +214,8 @@ struct Face {
     frame: String,
     #[serde(default)]
     body: IndexMap<String, Value>,
+    #[serde(default)]
+    query: IndexMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -198,9 +251,18 @@ struct Media {
 /// # Errors
 /// When it is not YAML, lacks a part, has a part no step understands, or names something it does not define.
 pub fn document(text: &str) -> Result<Document> {
-    let json: Value =
-        serde_yaml_ng::from_str(text).map_err(|e| Error::new(format!("the API document: {e}")))?;
-    let raw: Raw = serde_yaml_ng::from_str(text).map_err(|e| Error::new(format!("the API document: {e}")))?;
+    of_yaml(&yaml("the API document", text)?)
+}
+
+/// Reads YAML.
+pub(crate) fn yaml(what: &str, text: &str) -> Result<serde_yaml_ng::Value> {
+    serde_yaml_ng::from_str(text).map_err(|error| Error::new(format!("{what}: {error}")))
+}
+
+/// Reads the document from its parsed form.
+pub(crate) fn of_yaml(yaml: &serde_yaml_ng::Value) -> Result<Document> {
+    let json: Value = parse("the API document", yaml.clone())?;
+    let raw: Raw = parse("the API document", yaml.clone())?;
     let mut operations = Vec::new();
     for (path, item) in &raw.paths {
         let shared = match item.get("parameters") {
@@ -220,16 +282,17 @@ pub fn document(text: &str) -> Result<Document> {
             }
         }
     }
-    let document =
-        Document { json, schemas: raw.schemas(), operations, rules: raw.rules, errors: raw.errors };
+    let document = Document {
+        json,
+        schemas: raw.components.schemas,
+        operations,
+        rules: raw.rules,
+        errors: raw.errors,
+        service: raw.service,
+        base_url: raw.servers.into_iter().next().map(|server| server.url),
+    };
     document.verify()?;
     Ok(document)
-}
-
-impl Raw {
-    fn schemas(&self) -> IndexMap<String, Schema> {
-        self.components.schemas.clone()
-    }
 }
 
 fn parse<T: serde::de::DeserializeOwned>(place: &str, value: serde_yaml_ng::Value) -> Result<T> {
@@ -265,10 +328,11 @@ fn add(
         .iter()
         .find_map(|(status, response)| {
             let status: u16 = status.parse().ok()?;
-            (200..300).contains(&status).then_some((status, response))
+            let success = if operation.websocket { 101..102 } else { 200..300 };
+            success.contains(&status).then_some((status, response))
         })
-        .ok_or_else(|| Error::new(format!("{id}: there is no 2xx response")))?;
-    let answer = answer(&id, response)?;
+        .ok_or_else(|| Error::new(format!("{id}: there is no response that is a success")))?;
+    let answer = if operation.websocket { Answer::WebSocket } else { answer(&id, response)? };
     let body = match operation.request_body {
         None => None,
         Some(body) => {
@@ -302,16 +366,27 @@ fn add(
         answer,
         command_limit: operation.command_limit,
         face_of: None,
+        forced_query: IndexMap::new(),
+        dialect: operation.dialect,
     };
     let face = operation.face.map(|face| {
-        if face.media_type != "application/x-ndjson" {
-            return Err(Error::new(format!("{id}: a streaming face answers application/x-ndjson")));
+        let answer = match face.media_type.as_str() {
+            "application/x-ndjson" => Answer::Ndjson(face.frame),
+            "text/event-stream" => Answer::Sse(face.frame),
+            _ => {
+                let known = "application/x-ndjson or text/event-stream";
+                return Err(Error::new(format!("{id}: a streaming face answers {known}")));
+            }
+        };
+        if let Some(odd) = face.query.keys().find(|name| base.parameter(Place::Query, name).is_none()) {
+            return Err(Error::new(format!("{id}: there is no query parameter `{odd}`")));
         }
         Ok(Operation {
             id: face.operation_id,
             summary: face.summary,
-            answer: Answer::Ndjson(face.frame),
+            answer,
             face_of: Some((id, face.body)),
+            forced_query: face.query,
             ..base.clone()
         })
     });
@@ -355,7 +430,20 @@ impl Operation {
 
     /// Parameters sent in `place` that the caller gives, not the client's hook.
     pub(crate) fn given(&self, place: Place) -> impl Iterator<Item = &Parameter> {
-        self.parameters.iter().filter(move |p| p.place == place && p.filled_by.is_none())
+        self.parameters.iter().filter(move |p| {
+            let forced = place == Place::Query && self.forced_query.contains_key(&p.name);
+            p.place == place && p.filled_by.is_none() && !forced
+        })
+    }
+
+    /// The parameter of that name in that place.
+    pub(crate) fn parameter(&self, place: Place, name: &str) -> Option<&Parameter> {
+        self.parameters.iter().find(|p| p.place == place && p.name == name)
+    }
+
+    /// Whether it has a method on the low-level client.
+    pub(crate) fn is_called(&self) -> bool {
+        self.answer != Answer::WebSocket
     }
 
     /// Whether an idempotency key goes with it.
@@ -371,6 +459,11 @@ impl Operation {
 }
 
 impl Document {
+    /// The operations that have a method on the low-level client.
+    pub(crate) fn called(&self) -> impl Iterator<Item = &Operation> {
+        self.operations.iter().filter(|operation| operation.is_called())
+    }
+
     /// The component called `name`.
     pub(crate) fn schema(&self, name: &str) -> Result<&Schema> {
         self.schemas.get(name).ok_or_else(|| Error::new(format!("there is no schema `{name}`")))
@@ -393,6 +486,22 @@ impl Document {
             }
         }
         Ok(self.schemas.keys().filter(|name| seen.contains(*name)).cloned().collect())
+    }
+
+    /// What the API is called, with its version.
+    pub(crate) fn title(&self) -> String {
+        let text = |key| self.json["info"][key].as_str().unwrap_or_default();
+        format!("{} v{}", text("title"), text("version"))
+    }
+
+    /// Every dialect that something belongs to.
+    pub(crate) fn dialect_names(&self) -> BTreeSet<&str> {
+        let operations = self.operations.iter().filter_map(|operation| operation.dialect.as_deref());
+        let fields = self.schemas.values().flat_map(|schema| schema.properties.values());
+        let fields = fields.flat_map(|field| {
+            field.dialect.as_deref().into_iter().chain(field.dialect_patterns.keys().map(String::as_str))
+        });
+        operations.chain(fields).collect()
     }
 
     fn verify(&self) -> Result<()> {

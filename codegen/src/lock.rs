@@ -14,7 +14,8 @@ pub(crate) fn generate(
     artifacts: &[Artifact],
 ) -> Result<Artifact> {
     let mut table = toml::Table::new();
-    table.insert("spec".into(), hashes([(SPEC, inputs.spec.as_str())]));
+    let overlays = inputs.overlays.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+    table.insert("spec".into(), hashes(std::iter::once((SPEC, inputs.spec.as_str())).chain(overlays)));
     let mut versions = toml::Table::new();
     for name in GENERATORS {
         versions.insert(name.into(), version(&inputs.cargo_lock, name)?.into());

@@ -28,8 +28,8 @@ pub(crate) fn generate(document: &Document) -> Result<Vec<Artifact>> {
         groups.entry(&operation.tag).or_default();
         sent.extend(operation.body.iter().map(|body| body.schema.clone()));
         read.extend(match &operation.answer {
-            Answer::Json(name) | Answer::Ndjson(name) => Some(name.clone()),
-            Answer::Bytes => None,
+            Answer::Json(name) | Answer::Ndjson(name) | Answer::Sse(name) => Some(name.clone()),
+            Answer::Bytes | Answer::WebSocket => None,
         });
     }
     groups.insert(SHARED, TokenStream::new());
@@ -64,7 +64,7 @@ pub(crate) fn generate(document: &Document) -> Result<Vec<Artifact>> {
         };
         groups.entry(owner).or_default().extend(tokens);
     }
-    for operation in &document.operations {
+    for operation in document.called() {
         let group = groups.entry(&operation.tag).or_default();
         group.extend(params::structure(document, operation)?);
         if let (Some((_, fields)), Some(body)) = (&operation.face_of, &operation.body) {
@@ -100,7 +100,7 @@ fn owners(document: &Document) -> Result<BTreeMap<String, &str>> {
     let mut owners: BTreeMap<String, &str> = BTreeMap::new();
     for operation in &document.operations {
         let mut roots: Vec<String> = operation.body.iter().map(|body| body.schema.clone()).collect();
-        if let Answer::Json(name) | Answer::Ndjson(name) = &operation.answer {
+        if let Answer::Json(name) | Answer::Ndjson(name) | Answer::Sse(name) = &operation.answer {
             roots.push(name.clone());
         }
         roots.extend(operation.parameters.iter().filter_map(|p| p.schema.referred()).map(str::to_owned));

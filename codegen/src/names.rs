@@ -14,9 +14,19 @@ pub(crate) fn pascal(name: &str) -> String {
     if name == "Self" { "Self_".into() } else { name }
 }
 
-/// An identifier for a field, setter or argument; `type` becomes `kind`, another keyword gets a trailing underscore.
+/// An identifier for a field, setter or argument; `type` becomes `kind`, another keyword, and what every request has as a
+/// method, gets a trailing underscore.
 pub(crate) fn field(name: &str) -> Ident {
-    if name == "type" { ident("kind") } else { ident(&callable(name)) }
+    match name {
+        "type" => ident("kind"),
+        "new" | "validate" => ident(&format!("{name}_")),
+        _ => ident(&callable(name)),
+    }
+}
+
+/// The same for one of several fields of one thing: `type` beside `kind` becomes `type_`.
+pub(crate) fn field_among<'a>(name: &str, mut all: impl Iterator<Item = &'a String>) -> Ident {
+    if name == "type" && all.any(|other| snake(other) == "kind") { ident("type_") } else { field(name) }
 }
 
 /// A method's name; a keyword gets a trailing underscore, as the engine's generator gives it.

@@ -14,7 +14,11 @@ pub(crate) fn generate(document: &Document) -> Result<Artifact> {
     let (mut variants, mut all, mut infos) = (TokenStream::new(), TokenStream::new(), TokenStream::new());
     for operation in &document.operations {
         let variant = ident(&operation.variant());
-        let summary = docs::attributes(&docs::sentence(&operation.summary));
+        let summary = docs::attributes(&format!(
+            "{}{}",
+            docs::sentence(&operation.summary),
+            docs::only(operation.dialect.as_deref())
+        ));
         variants.extend(quote!(#summary #variant,));
         all.extend(quote!(Self::#variant,));
         let (id, name, method, path) =
@@ -24,7 +28,9 @@ pub(crate) fn generate(document: &Document) -> Result<Artifact> {
         let media = match operation.answer {
             Answer::Json(_) => quote!(Media::Json),
             Answer::Ndjson(_) => quote!(Media::Ndjson),
+            Answer::Sse(_) => quote!(Media::Sse),
             Answer::Bytes => quote!(Media::Bytes),
+            Answer::WebSocket => quote!(Media::WebSocket),
         };
         infos.extend(quote! {
             Self::#variant => &OperationInfo {
@@ -122,7 +128,7 @@ fn types() -> TokenStream {
         pub struct OperationInfo {
             /// Its id in the API document.
             pub id: &'static str,
-            /// Its method on the low-level client.
+            /// Its method on the low-level client, or the name it would have there.
             pub name: &'static str,
             /// The HTTP method.
             pub method: &'static str,
@@ -130,7 +136,7 @@ fn types() -> TokenStream {
             pub path: &'static str,
             /// When a failed try may be followed by another.
             pub repeat: Repeat,
-            /// The action that an API key must grant; `None` when any valid key will do.
+            /// The action that an API key must grant; `None` when any valid key will do, `session` when none will.
             pub key_action: Option<&'static str>,
             /// The status of a success.
             pub success: u16,
@@ -166,8 +172,12 @@ fn types() -> TokenStream {
             Json,
             /// JSON frames, a line each.
             Ndjson,
+            /// Server-sent events.
+            Sse,
             /// Raw bytes.
             Bytes,
+            /// A WebSocket: such an operation has no method on the low-level client.
+            WebSocket,
         }
 
         /// A row of the repeat table.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     Error, Result, docs,
     load::Document,
-    names::{field, ident},
+    names::{field_among, ident, pascal},
     schema::Schema,
     shape::Shape,
     validation::{Access, checks},
@@ -46,7 +46,7 @@ pub(crate) fn structure(
     let given = schema.properties.iter().filter(|(key, _)| !forced.contains_key(*key));
     let fields = given.map(|(key, property)| SentField {
         key,
-        rust: field(key),
+        rust: field_among(key, schema.properties.keys()),
         schema: property,
         description: document.description(property),
         required: schema.required.contains(key),
@@ -109,6 +109,8 @@ pub(crate) fn parts(document: &Document, name: &str, list: &[SentField<'_>], ser
         let place = format!("{name}.{}", sent.key);
         let shape = Shape::of(document, &place, sent.schema)?;
         let (rust, kind, key) = (&sent.rust, shape.tokens(), sent.key);
+        // Required and null all the same: the caller says which.
+        let null = serde && sent.required && sent.schema.nullable;
         let three = sent.schema.three_state;
         if three && sent.required {
             return Err(Error::new(format!("{place}: a required field has no three states")));
@@ -117,6 +119,7 @@ pub(crate) fn parts(document: &Document, name: &str, list: &[SentField<'_>], ser
         let docs = docs::attributes(&text);
         let rename = (serde && *rust != key).then(|| quote!(rename = #key));
         let (stored, absent) = match (sent.required, three) {
+            (true, _) if null => (quote!(Option<#kind>), None),
             (true, _) => (kind.clone(), None),
             (false, true) => (quote!(crate::wire::Patch<#kind>), Some("crate::wire::Patch::is_unset")),
             (false, false) => (quote!(Option<#kind>), Some("Option::is_none")),
@@ -128,6 +131,9 @@ pub(crate) fn parts(document: &Document, name: &str, list: &[SentField<'_>], ser
 
         let set = docs::attributes(&format!("Sets `{key}`. {text}"));
         let (argument, value) = match (sent.required, three) {
+            (true, _) if null => {
+                (quote!(impl Into<crate::wire::Patch<#kind>>), quote!(#rust.into().into_value()))
+            }
             (true, _) => (quote!(impl Into<#kind>), quote!(#rust.into())),
             (false, true) => (quote!(impl Into<#stored>), quote!(#rust.into())),
             (false, false) if shape == Shape::Boolean => (quote!(bool), quote!(Some(#rust))),
@@ -146,10 +152,23 @@ pub(crate) fn parts(document: &Document, name: &str, list: &[SentField<'_>], ser
                 }
             });
         }
-        let access = if sent.required { Access::field(rust) } else { Access::binding() };
-        let statements = checks(&place, key, &shape, sent.schema, &access)?;
+        let access = if sent.required && !null { Access::field(rust) } else { Access::binding() };
+        let statements = checks(document, &place, &quote!(#key), &shape, sent.schema, &access)?;
+        if let Some(dialect) = &sent.schema.dialect {
+            if sent.required {
+                return Err(Error::new(format!("{place}: what only one dialect has cannot be required")));
+            }
+            let (variant, given) = (
+                ident(&pascal(dialect)),
+                if three { quote!(!self.#rust.is_unset()) } else { quote!(self.#rust.is_some()) },
+            );
+            validation.extend(quote! {
+                crate::wire::check::dialect(#key, #given, dialect, crate::Dialect::#variant)?;
+            });
+        }
         if !statements.is_empty() {
             validation.extend(match (sent.required, three) {
+                (true, _) if null => quote!(if let Some(value) = &self.#rust { #statements }),
                 (true, _) => statements,
                 (false, true) => {
                     quote!(if let crate::wire::Patch::Value(value) = &self.#rust { #statements })
@@ -165,6 +184,7 @@ pub(crate) fn parts(document: &Document, name: &str, list: &[SentField<'_>], ser
         _ => quote!(Self { #(#values)* ..Self::default() }),
     };
     let new_doc = if default { " Nothing set." } else { " With what is required; the rest is left out." };
+    let dialect = if mentions(&validation, "dialect") { quote!(dialect) } else { quote!(_) };
     let methods = quote! {
         #[doc = #new_doc]
         pub fn new(#(#arguments),*) -> Self {
@@ -173,14 +193,31 @@ pub(crate) fn parts(document: &Document, name: &str, list: &[SentField<'_>], ser
 
         #setters
 
-        /// Checks every field that is given against its limits; a call does this before anything is sent.
+        /// Checks every field that is given against its limits, as the default dialect has them.
         ///
         /// # Errors
         /// The first field that is out of its limits, with what is allowed.
         pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+            self.validate_for(crate::Dialect::default())
+        }
+
+        /// Checks every field that is given against its limits; a call does this before anything is sent.
+        ///
+        /// # Errors
+        /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+        pub fn validate_for(&self, #dialect: crate::Dialect) -> Result<(), crate::wire::InvalidField> {
             #validation
             Ok(())
         }
     };
     Ok(Sent { fields, methods })
+}
+
+/// Whether the tokens have an identifier of that name.
+fn mentions(tokens: &TokenStream, name: &str) -> bool {
+    tokens.clone().into_iter().any(|token| match token {
+        proc_macro2::TokenTree::Ident(found) => found == name,
+        proc_macro2::TokenTree::Group(group) => mentions(&group.stream(), name),
+        _ => false,
+    })
 }

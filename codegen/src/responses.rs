@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::{Error, Result, docs, load::Document, names::field, schema::Schema, shape::Shape};
+use crate::{Error, Result, docs, load::Document, names::field_among, schema::Schema, shape::Shape};
 
 /// A struct that reads what it can: a field that is missing or odd is defaulted unless it is essential, an unknown one kept.
 pub(crate) fn structure(document: &Document, name: &str, schema: &Schema) -> Result<TokenStream> {
@@ -16,7 +16,7 @@ pub(crate) fn structure(document: &Document, name: &str, schema: &Schema) -> Res
     let mut seen = std::collections::BTreeSet::from(["unknown_fields".to_owned()]);
     for (key, property) in &schema.properties {
         let place = format!("{name}.{key}");
-        let rust = field(key);
+        let rust = field_among(key, schema.properties.keys());
         if !seen.insert(rust.to_string()) {
             return Err(Error::new(format!("{place}: another field has this name in Rust")));
         }

@@ -37,12 +37,14 @@ pub(crate) fn generate(document: &Document) -> Result<Artifact> {
         /// What a query parameter may be.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum QueryKind {
-            /// Text, with the fewest and most characters.
+            /// Text.
             Text {
                 /// The fewest characters.
                 min: Option<u64>,
                 /// The most characters.
                 max: Option<u64>,
+                /// A regular expression it matches.
+                pattern: Option<&'static str>,
             },
             /// A whole number, with the lowest and highest.
             Integer {
@@ -92,7 +94,7 @@ pub(crate) fn generate(document: &Document) -> Result<Artifact> {
             pub(crate) method: &'static str,
             /// The path below the API's root.
             pub(crate) segments: &'static [Segment],
-            /// The action that a key must grant.
+            /// The action that a key must grant; `session` when no key will do.
             pub(crate) action: Option<&'static str>,
             /// The status of a success.
             pub(crate) success: u16,
@@ -164,9 +166,10 @@ fn query_rule(document: &Document, operation: &Operation, parameter: &Parameter)
     let number = |value: Option<i64>| option(value.map(|n| quote!(#n)));
     let length = |value: Option<u64>| option(value.map(|n| quote!(#n)));
     let kind = match Shape::of(document, &place, &parameter.schema)? {
-        Shape::Text => {
+        Shape::Text | Shape::Secret => {
             let (min, max) = (length(schema.min_length), length(schema.max_length));
-            quote!(QueryKind::Text { min: #min, max: #max })
+            let pattern = option(schema.pattern.as_ref().map(|pattern| quote!(#pattern)));
+            quote!(QueryKind::Text { min: #min, max: #max, pattern: #pattern })
         }
         Shape::Integer => {
             let (min, max) = (number(schema.minimum), number(schema.maximum));

@@ -54,6 +54,12 @@ pub(crate) struct Schema {
     pub max_bytes: Option<u64>,
     #[serde(rename = "x-error-code")]
     pub error_code: Option<String>,
+    /// The only dialect that takes it.
+    #[serde(rename = "x-dialect")]
+    pub dialect: Option<String>,
+    /// Patterns of dialects that have another one.
+    #[serde(rename = "x-dialect-patterns", default)]
+    pub dialect_patterns: IndexMap<String, String>,
 }
 
 /// What an object says about properties it does not name.

@@ -5,7 +5,9 @@ use quote::quote;
 
 use crate::{
     Error, Result,
-    schema::{Check, Schema},
+    load::Document,
+    names::{ident, pascal},
+    schema::{Additional, Check, Schema},
     shape::Shape,
 };
 
@@ -31,14 +33,21 @@ impl Access {
     }
 }
 
-/// Statements that check a value; empty when it has no limit. `label` is the name used in errors.
+/// Statements that check a value; empty when it has no limit. `label` is the name used in errors, as an expression.
 pub(crate) fn checks(
+    document: &Document,
     place: &str,
-    label: &str,
+    label: &TokenStream,
     shape: &Shape,
     schema: &Schema,
     access: &Access,
 ) -> Result<TokenStream> {
+    // A named text or list has its limits where it is named.
+    let target = schema.referred().map(|name| document.schema(name)).transpose()?;
+    let schema = match (shape, target) {
+        (Shape::Named(_) | Shape::Values(_), _) | (_, None) => schema,
+        (_, Some(target)) => target,
+    };
     let Access { reference, place: receiver, copied } = access;
     let mut out = TokenStream::new();
     let odd = |what: &str| Err(Error::new(format!("{place}: {what} does not go with its type")));
@@ -70,6 +79,14 @@ pub(crate) fn checks(
     }
     if let Some(pattern) = &schema.pattern {
         regex_lite::Regex::new(pattern).map_err(|error| Error::new(format!("{place}: {error}")))?;
+        let mut own = TokenStream::new();
+        for (dialect, pattern) in &schema.dialect_patterns {
+            regex_lite::Regex::new(pattern).map_err(|error| Error::new(format!("{place}: {error}")))?;
+            let dialect = ident(&pascal(dialect));
+            own.extend(quote!(crate::Dialect::#dialect => #pattern,));
+        }
+        let pattern =
+            if own.is_empty() { quote!(#pattern) } else { quote!(match dialect { #own _ => #pattern }) };
         out.extend(quote!(crate::wire::check::pattern(#label, #text, #pattern)?;));
     }
     match (schema.check, shape) {
@@ -79,7 +96,7 @@ pub(crate) fn checks(
         (Some(Check::EnvMap), Shape::Env) => {
             let high = schema.max_properties.and_then(|n| usize::try_from(n).ok());
             let high = option(high.map(|n| quote!(#n)));
-            out.extend(quote!(crate::wire::check::env(#label, #reference, #high)?;));
+            out.extend(quote!(crate::wire::check::env(#label, #reference, #high, dialect)?;));
         }
         (None, _) => {
             if let Some(high) = schema.max_properties.and_then(|n| usize::try_from(n).ok()) {
@@ -94,7 +111,36 @@ pub(crate) fn checks(
         let (low, high) = (size(schema.min_items), size(schema.max_items));
         out.extend(quote!(crate::wire::check::entries(#label, #receiver.len(), #low, #high)?;));
     }
+    out.extend(inner(document, place, label, shape, schema, access)?);
     Ok(out)
+}
+
+/// Checks of what is inside a value.
+fn inner(
+    document: &Document,
+    place: &str,
+    label: &TokenStream,
+    shape: &Shape,
+    schema: &Schema,
+    access: &Access,
+) -> Result<TokenStream> {
+    let Access { reference, place: receiver, .. } = access;
+    let each = |shape: &Shape, schema: &Schema, walk: &str| -> Result<TokenStream> {
+        let checks = checks(document, place, &quote!(label), shape, schema, &Access::binding())?;
+        if checks.is_empty() {
+            return Ok(checks);
+        }
+        let walk = ident(walk);
+        Ok(quote!(crate::wire::check::#walk(#label, #reference, |label, value| { #checks Ok(()) })?;))
+    };
+    match (shape, &schema.items, &schema.additional_properties) {
+        (Shape::List(item), Some(items), _) => each(item, items, "items"),
+        (Shape::Map(value), _, Some(Additional::Of(values))) => each(value, values, "values"),
+        (Shape::Named(_), ..) => {
+            Ok(quote!(#receiver.validate_for(dialect).map_err(|refused| refused.inside(#label))?;))
+        }
+        _ => Ok(TokenStream::new()),
+    }
 }
 
 fn option(value: Option<TokenStream>) -> TokenStream {

@@ -34,7 +34,7 @@ impl Recorder {
     }
 
     /// Notes down a request, before it is carried out. A command that asks for a stream is recorded as
-    /// [`Operation::CommandStream`].
+    /// [`Operation::CommandStream`], one for events as a stream [`Operation::EventsStream`].
     pub fn record(
         &self,
         operation: Option<Operation>,
@@ -44,7 +44,7 @@ impl Recorder {
     ) -> Recorded {
         let entry = Recorded {
             inner: Arc::new(Inner {
-                operation: operation.map(|operation| face(operation, body)),
+                operation: operation.map(|operation| face(operation, &head.headers, body)),
                 method: head.method.clone(),
                 path: head.uri.path().to_owned(),
                 query: head.uri.query().map(str::to_owned),
@@ -84,8 +84,9 @@ impl Recorder {
     }
 }
 
-/// The two faces of a command share one path; the body says which is meant.
-fn face(operation: Operation, body: &[u8]) -> Operation {
+/// The two faces of a command share one path, and so do those of events: the body or the media type wanted says which is
+/// meant.
+fn face(operation: Operation, headers: &HeaderMap, body: &[u8]) -> Operation {
     #[derive(serde::Deserialize)]
     struct Face {
         #[serde(default)]
@@ -96,6 +97,15 @@ fn face(operation: Operation, body: &[u8]) -> Operation {
             Ok(Face { stream: Value::Bool(true) }) => Operation::CommandStream,
             _ => operation,
         },
+        Operation::Events => {
+            let wanted = headers.get_all(http::header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+            let mut kinds = wanted.flat_map(|value| value.split(','));
+            let streams = kinds.any(|kind| {
+                let kind = kind.split(';').next().unwrap_or_default().trim();
+                kind.eq_ignore_ascii_case("text/event-stream")
+            });
+            if streams { Operation::EventsStream } else { operation }
+        }
         other => other,
     }
 }

@@ -171,6 +171,9 @@ impl ApiError {
         if let Some(methods) = allow {
             headers.insert(header::ALLOW, methods);
         }
+        if status == StatusCode::UPGRADE_REQUIRED {
+            headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+        }
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

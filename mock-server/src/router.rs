@@ -22,6 +22,9 @@ use crate::{
 /// Where the API lies on the server.
 pub(crate) const PREFIX: &str = "/api/v1";
 
+/// The key action that no key grants.
+const SESSION: &str = "session";
+
 /// The most bytes of a body that is only read to be thrown away, so that its sender gets to read the answer.
 const DRAIN: usize = 64 << 20;
 
@@ -157,6 +160,9 @@ async fn carry_out(app: &Arc<App>, head: &request::Parts, body: ReadBody) -> Out
     let (route, path) = find(&head.method, head.uri.path())?;
     let query = validate::parse_query(head.uri.query().unwrap_or_default());
     let (caller, query) = identify(app, head, route, query)?;
+    if let Some(missing) = handlers::missing(route.operation) {
+        return Err(missing);
+    }
     validate::check_query(route.query, &query)?;
     let body = match (body, &route.body) {
         (ReadBody::Whole(bytes), _) => bytes,
@@ -196,6 +202,10 @@ fn identify(
 ) -> Result<(Caller, Query), ApiError> {
     app.read(|tx| {
         let (account, key) = auth::authenticate(tx, &head.headers, app.now())?;
+        if route.action == Some(SESSION) {
+            let why = "a person has to be signed in for this; no API key will do";
+            return Err(ApiError::new(403, "session_required", why));
+        }
         if !key.grants(route.action) {
             let action = route.action.unwrap_or_default();
             return Err(ApiError::new(403, "forbidden", format!("the API key does not grant {action}"))
@@ -242,6 +252,9 @@ mod tests {
     fn paths_and_methods_lead_to_their_operation() {
         assert_eq!(operation_of("GET", "/api/v1/sandboxes"), Ok(Operation::Sandboxes));
         assert_eq!(operation_of("POST", "/api/v1/sandboxes/bx_1/commands"), Ok(Operation::Command));
+        assert_eq!(operation_of("GET", "/api/v1/sandboxes/metrics"), Ok(Operation::MetricsSummary));
+        assert_eq!(operation_of("GET", "/api/v1/sandboxes/bx_1/exec/ws"), Ok(Operation::ExecWebSocket));
+        assert_eq!(operation_of("GET", "/api/v1/sandboxes/bx_1/files/list"), Ok(Operation::ListFiles));
         let (_, ids) = find(&Method::GET, "/api/v1/sandboxes/bx%2F1/commands/7/stream").unwrap();
         assert_eq!(ids, [("sandboxId", "bx/1".to_owned()), ("processId", "7".to_owned())]);
         for unknown in [

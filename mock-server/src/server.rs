@@ -114,7 +114,7 @@ impl MockServer {
     }
 
     /// Starts a script for one operation: what its next requests are answered with instead of the real answer. A command
-    /// that asks for a stream is [`Operation::CommandStream`].
+    /// that asks for a stream is [`Operation::CommandStream`], one for events as a stream [`Operation::EventsStream`].
     ///
     /// ```
     /// use sandboxer_mock_server::{MockServer, Reply};

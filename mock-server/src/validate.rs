@@ -56,8 +56,15 @@ pub(crate) fn check_query(rules: &[QueryRule], query: &[(String, String)]) -> Re
             continue;
         };
         match rule.kind {
-            QueryKind::Text { min, max } => check_length(value, min, max)
-                .map_err(|allowed| ApiError::invalid(rule.code, rule.name, allowed))?,
+            QueryKind::Text { min, max, pattern } => {
+                check_length(value, min, max)
+                    .map_err(|allowed| ApiError::invalid(rule.code, rule.name, allowed))?;
+                if let Some(pattern) = pattern
+                    && !matches(pattern, value)
+                {
+                    return refuse(&format!("must match {pattern}"));
+                }
+            }
             QueryKind::Integer { min, max } => {
                 let inside = value.parse::<i64>().is_ok_and(|number| is_inside(number, min, max));
                 if !inside {
@@ -99,6 +106,13 @@ fn check_object(body: &Body, value: &Value, path: &str) -> Result<(), ApiError> 
         let field = if path.is_empty() { "body" } else { path };
         return Err(ApiError::invalid("invalid_request", field, "must be a JSON object"));
     };
+    if body.strict
+        && let Some(unknown) = given.keys().find(|key| !body.fields.iter().any(|field| field.name == **key))
+    {
+        let known: Vec<_> = body.fields.iter().map(|field| field.name).collect();
+        let allowed = format!("is not known; there are {}", known.join(", "));
+        return Err(ApiError::invalid("invalid_request", &join(path, unknown), allowed));
+    }
     for field in body.fields {
         let name = join(path, field.name);
         match given.get(field.name) {
@@ -128,7 +142,7 @@ fn check_value(field: &Field, kind: &Kind, value: &Value, name: &str) -> Result<
                 return refuse("must not contain NUL");
             }
             if let Some(pattern) = pattern
-                && !regex_lite::Regex::new(pattern).is_ok_and(|regex| regex.is_match(text))
+                && !matches(pattern, text)
             {
                 return refuse(&format!("must match {pattern}"));
             }
@@ -213,6 +227,10 @@ fn check_length(text: &str, min: Option<u64>, max: Option<u64>) -> Result<(), St
     }
 }
 
+fn matches(pattern: &str, text: &str) -> bool {
+    regex_lite::Regex::new(pattern).is_ok_and(|regex| regex.is_match(text))
+}
+
 fn is_inside(number: i64, min: Option<i64>, max: Option<i64>) -> bool {
     min.is_none_or(|min| number >= min) && max.is_none_or(|max| number <= max)
 }
@@ -241,12 +259,33 @@ fn join(path: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generated::bodies::{COMMAND_REQUEST, CREATE_SANDBOX_REQUEST, UPDATE_SANDBOX_REQUEST};
+    use crate::generated::bodies::{
+        COMMAND_REQUEST, CREATE_SANDBOX_REQUEST, DATA_RETENTION_UPDATE_REQUEST, UPDATE_SANDBOX_REQUEST,
+    };
     use serde_json::json;
 
     fn refusal(body: &'static Body, value: &Value) -> (String, String) {
         let error = check_body(&BodyRule::Required(body), value.to_string().as_bytes()).unwrap_err();
         (error.code().to_owned(), error.message().to_owned())
+    }
+
+    #[test]
+    fn a_strict_body_takes_only_what_it_names() {
+        let (code, message) = refusal(&DATA_RETENTION_UPDATE_REQUEST, &json!({"enabled": true, "other": 1}));
+        assert_eq!(code, "invalid_request");
+        assert!(message.contains("other is not known"), "{message}");
+        check_body(&BodyRule::Required(&COMMAND_REQUEST), br#"{"command":"x","other":1}"#).unwrap();
+    }
+
+    #[test]
+    fn a_query_parameter_matches_its_pattern() {
+        let pattern = Some("^(?:1h|24h)$");
+        let kind = QueryKind::Text { min: None, max: None, pattern };
+        let rules =
+            [QueryRule { name: "window", kind, required: false, default: None, code: "invalid_request" }];
+        check_query(&rules, &[("window".into(), "24h".into())]).unwrap();
+        let refused = check_query(&rules, &[("window".into(), "25h".into())]).unwrap_err();
+        assert!(refused.message().contains("window must match"), "{}", refused.message());
     }
 
     #[test]

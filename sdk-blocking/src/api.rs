@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use http::Method;
-use sandboxer::{ByteBody, CallOptions, RequestOptions, Result};
+use sandboxer::{ByteBody, CallOptions, Dialect, RequestOptions, Result};
 use serde_json::Value;
 
 use crate::{ByteIter, driver::Driver};
@@ -28,6 +28,11 @@ impl Api {
     /// The base URL, without a trailing slash.
     pub fn base_url(&self) -> &str {
         self.inner.base_url()
+    }
+
+    /// Which service is spoken to.
+    pub fn dialect(&self) -> Dialect {
+        self.inner.dialect()
     }
 
     /// Sends a request that has no method of its own and answers its JSON, `Null` for an empty answer.

@@ -2,14 +2,15 @@
 
 use std::fmt;
 
-use sandboxer::{ApiKey, Limit, Result, Timeouts, clock::SharedClock};
+use sandboxer::{ApiKey, Dialect, Limit, Result, Timeouts, clock::SharedClock};
 
 use crate::Sandboxer;
 
 /// Settings of a client that is about to be built.
 ///
 /// What is not set comes from the environment: the key from `SANDBOXER_API_KEY`, then `SANDBOXER_TOKEN`; the base URL from
-/// `SANDBOXER_API_URL`; the organisation from `SANDBOXER_ORG`. An empty value counts as unset. Proxies come from
+/// `SANDBOXER_API_URL`; the organisation from `SANDBOXER_ORG`; another [`dialect`](Self::dialect) has variables of its own
+/// ([`DialectInfo`](crate::dialects::DialectInfo)). An empty value counts as unset. Proxies come from
 /// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, trusted certificates from the system or `SSL_CERT_FILE`.
 ///
 /// ```
@@ -42,6 +43,21 @@ impl Builder {
     /// Where the API is, for example `https://sandboxer.com/api/v1`, the default: scheme, host, port and path, nothing else.
     pub fn base_url(self, url: impl Into<String>) -> Self {
         Self(self.0.base_url(url))
+    }
+
+    /// Which service is spoken to (default [`Dialect::Sandboxer`]): where it is, how it calls headers and codes, and which
+    /// variables of the environment are read. Operations and fields that it does not have are refused before anything is
+    /// sent; codes come in the default dialect's spelling.
+    ///
+    /// ```
+    /// use sandboxer_blocking::{Dialect, Sandboxer};
+    ///
+    /// let client = Sandboxer::builder().ignore_env().dialect(Dialect::Boat).api_key("boat_live_1").build()?;
+    /// assert_eq!(client.api().base_url(), "https://boat.dev/api/v1");
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
+    pub fn dialect(self, dialect: Dialect) -> Self {
+        Self(self.0.dialect(dialect))
     }
 
     /// The organisation that pays: its id, its name, or `personal`.
@@ -119,7 +135,7 @@ impl Builder {
         Self(self.0.allow_plain_http())
     }
 
-    /// Takes nothing from the `SANDBOXER_*` variables.
+    /// Takes nothing from the variables that hold the key, the base URL and the organisation.
     pub fn ignore_env(self) -> Self {
         Self(self.0.ignore_env())
     }

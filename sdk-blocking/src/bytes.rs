@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, Read};
 
 use bytes::{Buf as _, Bytes};
+use http::{HeaderMap, StatusCode};
 use sandboxer::{ByteBody, Delivery, Error, ErrorKind, Result};
 
 use crate::{driver::Driver, pull::Pull};
@@ -20,11 +21,14 @@ pub struct ByteIter {
     body: Pull<ByteBody>,
     /// The rest of a piece that a reader took only a part of.
     rest: Bytes,
+    status: StatusCode,
+    headers: HeaderMap,
 }
 
 impl ByteIter {
     pub(crate) fn new(driver: Driver, body: ByteBody) -> Self {
-        Self { body: Pull::new(driver, body), rest: Bytes::new() }
+        let (status, headers) = (body.status(), body.headers().clone());
+        Self { body: Pull::new(driver, body), rest: Bytes::new(), status, headers }
     }
 
     /// What is left of the body, if it is no longer than `limit` bytes.
@@ -55,6 +59,16 @@ impl ByteIter {
         };
         let tail = self.body.finish(move |body| body.collect(left))?;
         Ok(if rest.is_empty() { tail } else { [rest, tail].concat().into() })
+    }
+
+    /// The status of the answer: 206 where a range was asked for and given.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The headers of the answer.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
     }
 
     /// The length the service announced, in bytes.

@@ -38,7 +38,7 @@ impl Files {
         Self { driver, inner }
     }
 
-    fn call<T, F, Fut>(&self, path: &str, verb: F) -> Result<T>
+    pub(crate) fn call<T, F, Fut>(&self, path: &str, verb: F) -> Result<T>
     where
         F: FnOnce(AsyncFiles, String) -> Fut,
         Fut: Future<Output = Result<T>> + Send + 'static,

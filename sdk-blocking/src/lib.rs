@@ -45,37 +45,64 @@
 //! waits for what it keeps from running. The time limits end it: see [`Timeouts`] for the defaults, 60 s for a try and
 //! 5 minutes in all.
 
+mod account;
 mod api;
 mod attach;
 mod builder;
 mod bytes;
+mod care;
 mod client;
+mod conversations;
 mod create;
 mod driver;
+mod events;
 mod exec;
+mod file_search;
+mod file_tree;
+mod file_urls;
 mod files;
 mod generated;
+mod guard;
+mod hosting;
 mod lifecycle;
 mod list;
 mod logs;
+mod named_snapshots;
 mod pager;
 mod process;
+mod prompt;
 mod pull;
 mod run;
 mod sandbox;
 mod scoped;
+mod settle;
+mod snapshots;
 mod wait;
 
+pub use self::account::{
+    ApiKeys, DataRetention, Environments, Organizations, Repositories, Secrets, Telemetry, WebhookEndpoints,
+};
 pub use self::{
     api::Api, attach::Attach, builder::Builder, bytes::ByteIter, client::Sandboxer, files::Files,
     logs::LogStream, pager::Pager, process::CommandHandle, run::ExecStream, sandbox::Sandbox,
 };
+pub use self::{events::EventStream, prompt::PromptRun};
+pub use self::{guard::Guard, named_snapshots::NamedSnapshots, snapshots::Snapshot};
 pub use http;
 pub use sandboxer::{
     ApiKey, CallOptions, Command, Create, Delivery, Error, ErrorKind, Fork, Limit, ListOptions, MAX_FILE,
     Offsets, Operation, Outcome, Output, PartialOutput, RequestOptions, Result, Resume, Signal, Stop,
     Timeouts, Ttl, Update, clock, models, operations, webhooks, wire,
 };
+pub use sandboxer::{
+    Desktop, HistoryOptions, Host, MetricsWindow, OnExit, SnapshotFile, SnapshotListOptions,
+};
+pub use sandboxer::{Dialect, dialects};
+pub use sandboxer::{
+    EnvironmentUpdate, EnvironmentUpgrade, ListRepositories, NewWebhook, ReplaceSecrets, RetentionUpdate,
+    ScopedKey, TelemetryTarget, WebhookUpdate,
+};
+pub use sandboxer::{Event, EventMode, EventOptions, Prompt, PromptView, ResponseView, SteerView};
 
 /// What streams are made of: pieces of output and text decoding.
 pub mod stream {

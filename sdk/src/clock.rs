@@ -159,7 +159,8 @@ impl ManualClock {
 
     /// Waits until at least `count` sleeps are waiting.
     pub async fn wait_for_sleepers(&self, count: usize) {
-        self.wait_until(|state| state.sleepers.keys().filter(|(d, _)| *d > state.elapsed).count() >= count).await;
+        self.wait_until(|state| state.sleepers.keys().filter(|(d, _)| *d > state.elapsed).count() >= count)
+            .await;
     }
 
     async fn wait_until(&self, reached: impl Fn(&ManualState) -> bool) {

@@ -77,6 +77,8 @@ impl Command {
     ///
     /// The name is a letter or `_` followed by at most 127 letters, digits and `_`. The variables travel in the call's
     /// own field, not in the command's text, so they stay out of the command history; their values are never printed.
+    /// [`Dialect::Boat`](crate::Dialect::Boat) has no such field: there they are written in front of the command as quoted
+    /// exports, so the sandbox's command history and process list show them, values included.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.insert(name.into(), value.into());
         self
@@ -199,6 +201,20 @@ fn quote(word: &str, line: &mut String) {
     line.push('\'');
 }
 
+/// The line with variables set in front of it, for a service that takes no others.
+pub(crate) fn exports<'a>(variables: impl Iterator<Item = (&'a str, &'a str)>, line: &str) -> String {
+    let mut all = String::from("export");
+    for (name, value) in variables {
+        all.push(' ');
+        all.push_str(name);
+        all.push('=');
+        quote(value, &mut all);
+    }
+    all.push_str("; ");
+    all.push_str(line);
+    all
+}
+
 impl From<&str> for Command {
     fn from(line: &str) -> Self {
         Self::shell(line)
@@ -298,6 +314,16 @@ mod tests {
         let printed = std::process::Command::new("sh").arg("-c").arg(&line).output().unwrap();
         let expected: String = words[2..].iter().map(|word| format!("{word}|")).collect();
         assert_eq!(String::from_utf8(printed.stdout).unwrap(), expected);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn exported_values_survive_a_real_shell() {
+        let values = [("A", "it's $HOME `id` \\ \"q\"\n;x"), ("B", ""), ("C", "é")];
+        let line = exports(values.into_iter(), "printf '%s|' \"$A\" \"$B\" \"$C\"; sh -c 'printf %s \"$C\"'");
+        let printed = std::process::Command::new("sh").arg("-c").arg(&line).output().unwrap();
+        let expected: String = values.iter().map(|(_, value)| format!("{value}|")).collect();
+        assert_eq!(String::from_utf8(printed.stdout).unwrap(), format!("{expected}é"));
     }
 
     #[test]

@@ -19,11 +19,23 @@ pub use call::{CallOptions, Limit, Timeouts};
 pub use command::Command;
 pub use config::{ApiKey, Builder};
 pub use error::{Delivery, Error, ErrorKind, Offsets, PartialOutput, Result};
-pub use generated::{models, operations, operations::Operation};
+pub use generated::{dialects, dialects::Dialect, models, operations, operations::Operation};
 pub use outcome::{Outcome, Signal};
 pub use output::Output;
 pub use sandboxer::{
-    Api, AsyncCommand, AsyncFiles, AsyncSandbox, AsyncSandboxer, Attach, Create, ExecStream, Fork, ListOptions,
-    LogStream, MAX_FILE, RequestOptions, Resume, Stop, Ttl, Update,
+    Api, AsyncCommand, AsyncFiles, AsyncSandbox, AsyncSandboxer, Attach, Create, ExecStream, Fork,
+    ListOptions, LogStream, MAX_FILE, RequestOptions, Resume, Stop, Ttl, Update,
+};
+pub use sandboxer::{
+    AsyncApiKeys, AsyncDataRetention, AsyncEnvironments, AsyncOrganizations, AsyncRepositories, AsyncSecrets,
+    AsyncTelemetry, AsyncWebhookEndpoints, EnvironmentUpdate, EnvironmentUpgrade, ListRepositories,
+    NewWebhook, ReplaceSecrets, RetentionUpdate, ScopedKey, TelemetryTarget, WebhookUpdate,
+};
+pub use sandboxer::{
+    AsyncGuard, AsyncNamedSnapshots, AsyncSnapshot, Desktop, HistoryOptions, Host, MetricsWindow, OnExit,
+    SnapshotFile, SnapshotListOptions,
+};
+pub use sandboxer::{
+    AsyncPromptRun, Event, EventMode, EventOptions, EventStream, Prompt, PromptView, ResponseView, SteerView,
 };
 pub use stream::ByteBody;

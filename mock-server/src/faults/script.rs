@@ -49,7 +49,8 @@ impl Faults {
         Self { clock, wire: Wire::default(), rules: Arc::default() }
     }
 
-    /// Starts a script for one operation. A command that asks for a stream is [`Operation::CommandStream`].
+    /// Starts a script for one operation. A command that asks for a stream is [`Operation::CommandStream`], and
+    /// events as a stream are [`Operation::EventsStream`].
     pub fn on(&self, operation: Operation) -> Script {
         self.script(Some(operation))
     }

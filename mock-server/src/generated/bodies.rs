@@ -2,13 +2,15 @@
 
 //! What the bodies of requests may hold.
 
-/// A JSON object in a request; fields it does not name are taken and ignored.
+/// A JSON object in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Body {
     /// The schema's name.
     pub(crate) name: &'static str,
     /// The fields it names.
     pub(crate) fields: &'static [Field],
+    /// Whether fields that it does not name are refused.
+    pub(crate) strict: bool,
 }
 
 /// A field of a request body.
@@ -76,6 +78,645 @@ pub(crate) enum Kind {
     /// Anything.
     Any,
 }
+
+/// What to change; at least one field is needed, others than these are refused.
+pub(crate) const DATA_RETENTION_UPDATE_REQUEST: Body = Body {
+    name: "DataRetentionUpdateRequest",
+    fields: &[
+        Field {
+            name: "enabled",
+            kind: Kind::Boolean,
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "snapshotsOff",
+            kind: Kind::Boolean,
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "monitoringOff",
+            kind: Kind::Boolean,
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "confirmation",
+            kind: Kind::Text {
+                min: None,
+                max: None,
+                max_bytes: None,
+                pattern: Some("^delete archived sandbox data$"),
+                no_nul: false,
+            },
+            required: false,
+            nullable: true,
+            code: "confirmation_required",
+        },
+    ],
+    strict: true,
+};
+
+/// The organisation to make.
+pub(crate) const CREATE_ORGANIZATION_REQUEST: Body = Body {
+    name: "CreateOrganizationRequest",
+    fields: &[
+        Field {
+            name: "name",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(100u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_name",
+        },
+    ],
+    strict: false,
+};
+
+/// The wallet to use.
+pub(crate) const ACTIVE_ORG_UPDATE_REQUEST: Body = Body {
+    name: "ActiveOrgUpdateRequest",
+    fields: &[
+        Field {
+            name: "org",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: None,
+                max_bytes: None,
+                pattern: None,
+                no_nul: false,
+            },
+            required: true,
+            nullable: true,
+            code: "invalid_request",
+        },
+    ],
+    strict: false,
+};
+
+/// The repository to add.
+pub(crate) const SELECT_REPOSITORY_REQUEST: Body = Body {
+    name: "SelectRepositoryRequest",
+    fields: &[
+        Field {
+            name: "repositoryId",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: None,
+                max_bytes: None,
+                pattern: None,
+                no_nul: false,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_request",
+        },
+        Field {
+            name: "baseBranch",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(255u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+    ],
+    strict: false,
+};
+
+/// The key to make; fields others than these are refused.
+pub(crate) const CREATE_SCOPED_API_KEY_REQUEST: Body = Body {
+    name: "CreateScopedApiKeyRequest",
+    fields: &[
+        Field {
+            name: "name",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(100u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "ttl",
+            kind: Kind::Text {
+                min: None,
+                max: None,
+                max_bytes: None,
+                pattern: Some("^[1-9][0-9]{0,8}[dh]?$"),
+                no_nul: false,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "preset",
+            kind: Kind::Values(&["read-only", "full-sandbox", "ci", "admin"]),
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "actions",
+            kind: Kind::List {
+                items: &Kind::Text {
+                    min: Some(1u64),
+                    max: None,
+                    max_bytes: None,
+                    pattern: None,
+                    no_nul: false,
+                },
+                min: Some(1u64),
+                max: None,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "sandboxIds",
+            kind: Kind::List {
+                items: &Kind::Text {
+                    min: Some(1u64),
+                    max: None,
+                    max_bytes: None,
+                    pattern: None,
+                    no_nul: false,
+                },
+                min: Some(1u64),
+                max: None,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "environmentIds",
+            kind: Kind::List {
+                items: &Kind::Text {
+                    min: Some(1u64),
+                    max: None,
+                    max_bytes: None,
+                    pattern: None,
+                    no_nul: false,
+                },
+                min: Some(1u64),
+                max: None,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+    ],
+    strict: true,
+};
+
+/// The endpoint to add.
+pub(crate) const WEBHOOK_CREATE_REQUEST: Body = Body {
+    name: "WebhookCreateRequest",
+    fields: &[
+        Field {
+            name: "name",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(100u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "url",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(2048u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_webhook_url",
+        },
+        Field {
+            name: "events",
+            kind: Kind::List {
+                items: &Kind::Values(
+                    &[
+                        "sandbox.ready",
+                        "sandbox.error",
+                        "sandbox.archived",
+                        "sandbox.hydrated",
+                        "sandbox.degraded",
+                        "sandbox.recovered",
+                    ],
+                ),
+                min: Some(1u64),
+                max: None,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_request",
+        },
+    ],
+    strict: false,
+};
+
+/// What to change.
+pub(crate) const WEBHOOK_UPDATE_REQUEST: Body = Body {
+    name: "WebhookUpdateRequest",
+    fields: &[
+        Field {
+            name: "name",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(100u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "url",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(2048u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_webhook_url",
+        },
+        Field {
+            name: "events",
+            kind: Kind::List {
+                items: &Kind::Values(
+                    &[
+                        "sandbox.ready",
+                        "sandbox.error",
+                        "sandbox.archived",
+                        "sandbox.hydrated",
+                        "sandbox.degraded",
+                        "sandbox.recovered",
+                    ],
+                ),
+                min: Some(1u64),
+                max: None,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+    ],
+    strict: false,
+};
+
+/// The target to set.
+pub(crate) const TELEMETRY_SET_REQUEST: Body = Body {
+    name: "TelemetrySetRequest",
+    fields: &[
+        Field {
+            name: "endpoint",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(2048u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_endpoint",
+        },
+        Field {
+            name: "headers",
+            kind: Kind::Map(
+                &Kind::Text {
+                    min: None,
+                    max: Some(8192u64),
+                    max_bytes: None,
+                    pattern: None,
+                    no_nul: false,
+                },
+            ),
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+    ],
+    strict: false,
+};
+
+/// A file for an environment to bring along.
+pub(crate) const SECRET_FILE_REQUEST: Body = Body {
+    name: "SecretFileRequest",
+    fields: &[
+        Field {
+            name: "path",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(4096u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_secret_path",
+        },
+        Field {
+            name: "contents",
+            kind: Kind::Text {
+                min: None,
+                max: None,
+                max_bytes: None,
+                pattern: None,
+                no_nul: false,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_request",
+        },
+    ],
+    strict: false,
+};
+
+/// The variables and files that replace the old ones.
+pub(crate) const SECRETS_UPDATE_REQUEST: Body = Body {
+    name: "SecretsUpdateRequest",
+    fields: &[
+        Field {
+            name: "envContents",
+            kind: Kind::Text {
+                min: None,
+                max: None,
+                max_bytes: Some(65536u64),
+                pattern: None,
+                no_nul: true,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_env",
+        },
+        Field {
+            name: "secretFiles",
+            kind: Kind::List {
+                items: &Kind::Object(&SECRET_FILE_REQUEST),
+                min: None,
+                max: None,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+    ],
+    strict: false,
+};
+
+/// The environment to make.
+pub(crate) const CREATE_SANDBOX_ENVIRONMENT_REQUEST: Body = Body {
+    name: "CreateSandboxEnvironmentRequest",
+    fields: &[
+        Field {
+            name: "name",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(64u64),
+                max_bytes: None,
+                pattern: Some("^[A-Za-z0-9._-]+$"),
+                no_nul: false,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_name",
+        },
+    ],
+    strict: false,
+};
+
+/// What to change.
+pub(crate) const UPDATE_SANDBOX_ENVIRONMENT_REQUEST: Body = Body {
+    name: "UpdateSandboxEnvironmentRequest",
+    fields: &[
+        Field {
+            name: "name",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(64u64),
+                max_bytes: None,
+                pattern: Some("^[A-Za-z0-9._-]+$"),
+                no_nul: false,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_name",
+        },
+        Field {
+            name: "isDefault",
+            kind: Kind::Boolean,
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "safeForThirdParties",
+            kind: Kind::Boolean,
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "passGithub",
+            kind: Kind::Boolean,
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "passSecrets",
+            kind: Kind::Boolean,
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "passSandboxCredentials",
+            kind: Kind::Boolean,
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "passAgentsCredentials",
+            kind: Kind::Boolean,
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "envContents",
+            kind: Kind::Text {
+                min: None,
+                max: None,
+                max_bytes: Some(65536u64),
+                pattern: None,
+                no_nul: true,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_env",
+        },
+        Field {
+            name: "secretFiles",
+            kind: Kind::List {
+                items: &Kind::Object(&SECRET_FILE_REQUEST),
+                min: None,
+                max: None,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "repositories",
+            kind: Kind::List {
+                items: &Kind::Object(&ENVIRONMENT_REPOSITORY_REQUEST),
+                min: None,
+                max: None,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+    ],
+    strict: false,
+};
+
+/// A repository for an environment to bring along.
+pub(crate) const ENVIRONMENT_REPOSITORY_REQUEST: Body = Body {
+    name: "EnvironmentRepositoryRequest",
+    fields: &[
+        Field {
+            name: "repositoryId",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: None,
+                max_bytes: None,
+                pattern: None,
+                no_nul: false,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_request",
+        },
+        Field {
+            name: "baseBranch",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(255u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "setupScript",
+            kind: Kind::Text {
+                min: None,
+                max: None,
+                max_bytes: Some(65536u64),
+                pattern: None,
+                no_nul: true,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "setupBlocking",
+            kind: Kind::Boolean,
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+    ],
+    strict: false,
+};
+
+/// Which sandboxes to move.
+pub(crate) const UPGRADE_SANDBOX_ENVIRONMENT_REQUEST: Body = Body {
+    name: "UpgradeSandboxEnvironmentRequest",
+    fields: &[
+        Field {
+            name: "agentIds",
+            kind: Kind::List {
+                items: &Kind::Text {
+                    min: Some(1u64),
+                    max: None,
+                    max_bytes: None,
+                    pattern: None,
+                    no_nul: false,
+                },
+                min: None,
+                max: None,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+    ],
+    strict: false,
+};
+
+/// The value to set.
+pub(crate) const SET_ENVIRONMENT_VAR_REQUEST: Body = Body {
+    name: "SetEnvironmentVarRequest",
+    fields: &[
+        Field {
+            name: "value",
+            kind: Kind::Text {
+                min: None,
+                max: None,
+                max_bytes: Some(65536u64),
+                pattern: None,
+                no_nul: true,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_env",
+        },
+    ],
+    strict: false,
+};
 
 /// What to create.
 pub(crate) const CREATE_SANDBOX_REQUEST: Body = Body {
@@ -198,7 +839,60 @@ pub(crate) const CREATE_SANDBOX_REQUEST: Body = Body {
             nullable: true,
             code: "invalid_request",
         },
+        Field {
+            name: "name",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(120u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_name",
+        },
+        Field {
+            name: "count",
+            kind: Kind::Integer {
+                min: Some(1i64),
+                max: Some(1000i64),
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "files",
+            kind: Kind::List {
+                items: &Kind::Object(&CREATE_FILE),
+                min: None,
+                max: Some(32u64),
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_files",
+        },
+        Field {
+            name: "hostedPorts",
+            kind: Kind::List {
+                items: &Kind::Object(&HOST_PORT_REQUEST),
+                min: None,
+                max: Some(50u64),
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_hosted_ports",
+        },
+        Field {
+            name: "visibility",
+            kind: Kind::Values(&["private", "shared"]),
+            required: false,
+            nullable: true,
+            code: "invalid_access",
+        },
     ],
+    strict: false,
 };
 
 /// What to change.
@@ -242,6 +936,7 @@ pub(crate) const UPDATE_SANDBOX_REQUEST: Body = Body {
             code: "invalid_request",
         },
     ],
+    strict: false,
 };
 
 /// How to stop.
@@ -256,6 +951,7 @@ pub(crate) const STOP_REQUEST: Body = Body {
             code: "invalid_request",
         },
     ],
+    strict: false,
 };
 
 /// How to bring a sandbox back; what is left out stays as it was.
@@ -314,6 +1010,7 @@ pub(crate) const RESUME_REQUEST: Body = Body {
             code: "invalid_request",
         },
     ],
+    strict: false,
 };
 
 /// How the copy differs; what is left out is inherited unless said otherwise.
@@ -379,6 +1076,7 @@ pub(crate) const FORK_REQUEST: Body = Body {
             code: "invalid_request",
         },
     ],
+    strict: false,
 };
 
 /// What to run.
@@ -443,6 +1141,7 @@ pub(crate) const COMMAND_REQUEST: Body = Body {
             code: "invalid_env",
         },
     ],
+    strict: false,
 };
 
 /// What to write.
@@ -483,4 +1182,480 @@ pub(crate) const FILE_WRITE_REQUEST: Body = Body {
             code: "invalid_request",
         },
     ],
+    strict: false,
+};
+
+/// What to ask of which agent.
+pub(crate) const PROMPT_REQUEST: Body = Body {
+    name: "PromptRequest",
+    fields: &[
+        Field {
+            name: "prompt",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(1048576u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_request",
+        },
+        Field {
+            name: "provider",
+            kind: Kind::Values(
+                &[
+                    "codex",
+                    "claude-code",
+                    "claude",
+                    "pi",
+                    "opencode",
+                    "prime-agent",
+                    "prime",
+                    "kimi",
+                    "kimi-code",
+                    "mistral",
+                ],
+            ),
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "model",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: None,
+                max_bytes: None,
+                pattern: None,
+                no_nul: false,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "reasoningEffort",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: None,
+                max_bytes: None,
+                pattern: None,
+                no_nul: false,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "fast",
+            kind: Kind::Boolean,
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "new",
+            kind: Kind::Boolean,
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "conversationId",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: None,
+                max_bytes: None,
+                pattern: None,
+                no_nul: false,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+    ],
+    strict: false,
+};
+
+/// What to say into the running turn.
+pub(crate) const STEER_REQUEST: Body = Body {
+    name: "SteerRequest",
+    fields: &[
+        Field {
+            name: "message",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(1048576u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_request",
+        },
+        Field {
+            name: "conversation",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: None,
+                max_bytes: None,
+                pattern: None,
+                no_nul: false,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+    ],
+    strict: false,
+};
+
+/// The port to make reachable.
+pub(crate) const HOST_PORT_REQUEST: Body = Body {
+    name: "HostPortRequest",
+    fields: &[
+        Field {
+            name: "port",
+            kind: Kind::Integer {
+                min: Some(1i64),
+                max: Some(65535i64),
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_request",
+        },
+        Field {
+            name: "public",
+            kind: Kind::Boolean,
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "localhost",
+            kind: Kind::Boolean,
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+        Field {
+            name: "title",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(200u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+    ],
+    strict: false,
+};
+
+/// The key to let in.
+pub(crate) const SSH_KEY_REQUEST: Body = Body {
+    name: "SshKeyRequest",
+    fields: &[
+        Field {
+            name: "key",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(16384u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_ssh_key",
+        },
+    ],
+    strict: false,
+};
+
+/// Who may see the desktop.
+pub(crate) const DESKTOP_REQUEST: Body = Body {
+    name: "DesktopRequest",
+    fields: &[
+        Field {
+            name: "publicAccess",
+            kind: Kind::Boolean,
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+    ],
+    strict: false,
+};
+
+/// What to save and how to call it.
+pub(crate) const NAMED_SNAPSHOT_SAVE_REQUEST: Body = Body {
+    name: "NamedSnapshotSaveRequest",
+    fields: &[
+        Field {
+            name: "sandboxId",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: None,
+                max_bytes: None,
+                pattern: None,
+                no_nul: false,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_request",
+        },
+        Field {
+            name: "name",
+            kind: Kind::Text {
+                min: None,
+                max: None,
+                max_bytes: None,
+                pattern: Some("^[a-z0-9][a-z0-9-]{0,62}$"),
+                no_nul: false,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_name",
+        },
+    ],
+    strict: false,
+};
+
+/// A file to write into a sandbox that is being created.
+pub(crate) const CREATE_FILE: Body = Body {
+    name: "CreateFile",
+    fields: &[
+        Field {
+            name: "path",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(4096u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_files",
+        },
+        Field {
+            name: "content",
+            kind: Kind::Text {
+                min: None,
+                max: None,
+                max_bytes: None,
+                pattern: None,
+                no_nul: false,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_files",
+        },
+        Field {
+            name: "encoding",
+            kind: Kind::Values(&["utf8", "base64"]),
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+    ],
+    strict: false,
+};
+
+/// The folder to make.
+pub(crate) const FILE_FOLDER_REQUEST: Body = Body {
+    name: "FileFolderRequest",
+    fields: &[
+        Field {
+            name: "path",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(4096u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_path",
+        },
+        Field {
+            name: "mode",
+            kind: Kind::Text {
+                min: None,
+                max: None,
+                max_bytes: None,
+                pattern: Some("^[0-7]{3,4}$"),
+                no_nul: false,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_mode",
+        },
+    ],
+    strict: false,
+};
+
+/// What to move and where to.
+pub(crate) const FILE_MOVE_REQUEST: Body = Body {
+    name: "FileMoveRequest",
+    fields: &[
+        Field {
+            name: "source",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(4096u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_path",
+        },
+        Field {
+            name: "destination",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(4096u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_path",
+        },
+        Field {
+            name: "overwrite",
+            kind: Kind::Boolean,
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+    ],
+    strict: false,
+};
+
+/// The permission bits to set.
+pub(crate) const FILE_PERMISSIONS_REQUEST: Body = Body {
+    name: "FilePermissionsRequest",
+    fields: &[
+        Field {
+            name: "path",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(4096u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_path",
+        },
+        Field {
+            name: "mode",
+            kind: Kind::Text {
+                min: None,
+                max: None,
+                max_bytes: None,
+                pattern: Some("^[0-7]{3,4}$"),
+                no_nul: false,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_mode",
+        },
+    ],
+    strict: false,
+};
+
+/// What to replace in which files.
+pub(crate) const FILE_REPLACE_REQUEST: Body = Body {
+    name: "FileReplaceRequest",
+    fields: &[
+        Field {
+            name: "paths",
+            kind: Kind::List {
+                items: &Kind::Text {
+                    min: Some(1u64),
+                    max: Some(4096u64),
+                    max_bytes: None,
+                    pattern: None,
+                    no_nul: false,
+                },
+                min: Some(1u64),
+                max: Some(100u64),
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_request",
+        },
+        Field {
+            name: "pattern",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(1048576u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_request",
+        },
+        Field {
+            name: "newValue",
+            kind: Kind::Text {
+                min: None,
+                max: Some(1048576u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_request",
+        },
+    ],
+    strict: false,
+};
+
+/// The file to make a URL for.
+pub(crate) const FILE_URL_REQUEST: Body = Body {
+    name: "FileUrlRequest",
+    fields: &[
+        Field {
+            name: "path",
+            kind: Kind::Text {
+                min: Some(1u64),
+                max: Some(4096u64),
+                max_bytes: None,
+                pattern: None,
+                no_nul: true,
+            },
+            required: true,
+            nullable: false,
+            code: "invalid_path",
+        },
+        Field {
+            name: "ttlSeconds",
+            kind: Kind::Integer {
+                min: Some(1i64),
+                max: Some(3600i64),
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
+    ],
+    strict: false,
 };

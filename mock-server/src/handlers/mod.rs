@@ -81,6 +81,44 @@ impl Call {
     }
 }
 
+/// Operations that [`handle`] carries out.
+const PRESENT: [Operation; 25] = [
+    Operation::Me,
+    Operation::Limits,
+    Operation::Sandboxes,
+    Operation::Create,
+    Operation::Get,
+    Operation::Update,
+    Operation::DeleteSandbox,
+    Operation::GetDeletionOperation,
+    Operation::Stop,
+    Operation::GetStop,
+    Operation::Resume,
+    Operation::Fork,
+    Operation::Usage,
+    Operation::Command,
+    Operation::CommandStream,
+    Operation::CommandStatus,
+    Operation::StopCommand,
+    Operation::AttachCommand,
+    Operation::CommandHistory,
+    Operation::GetCommand,
+    Operation::CommandLogs,
+    Operation::Processes,
+    Operation::ReadFile,
+    Operation::WriteFile,
+    Operation::Artifact,
+];
+
+/// Why an operation cannot be carried out here, whatever is asked of it.
+pub(crate) fn missing(operation: Operation) -> Option<ApiError> {
+    match operation {
+        Operation::ExecWebSocket | Operation::SshWebSocket => Some(upgrade_required()),
+        present if PRESENT.contains(&present) => None,
+        other => Some(not_implemented(other)),
+    }
+}
+
 /// Answers a call.
 pub(crate) async fn handle(app: &Arc<App>, call: Call) -> Outcome {
     match call.operation {
@@ -115,8 +153,21 @@ pub(crate) async fn handle(app: &Arc<App>, call: Call) -> Outcome {
         Operation::ReadFile => files::read(app, &call).await,
         Operation::WriteFile => files::write(app, &call).await,
         Operation::Artifact => files::artifact(app, &call).await,
-        other => Err(ApiError::internal(format!("no handler for {other:?}"))),
+        other => Err(not_implemented(other)),
     }
+}
+
+/// An ordinary request where a WebSocket is wanted.
+fn upgrade_required() -> ApiError {
+    ApiError::new(426, "upgrade_required", "this path takes WebSockets only; the local server opens none yet")
+        .retryable(false)
+}
+
+/// There is no handler.
+fn not_implemented(operation: Operation) -> ApiError {
+    ApiError::new(501, "not_implemented", format!("the local server does not have {operation} yet"))
+        .detail("operation", operation.id())
+        .retryable(false)
 }
 
 /// Waits until a sandbox is up: at once if it is, for up to a minute while it starts.

@@ -90,7 +90,9 @@ async fn serve(stream: FaultyStream, faults: Faults, recorder: Recorder, runs: A
     let service = service_fn(move |request: Request<Incoming>| {
         exchange(request, handle.clone(), faults.clone(), recorder.clone(), runs.clone())
     });
-    let builder = auto::Builder::new(TokioExecutor::new());
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    // Two answers are compared byte for byte, and may be a second apart.
+    builder.http1().auto_date_header(false);
     let driven = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(driven);
     let mut leaving = false;

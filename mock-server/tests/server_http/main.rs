@@ -1,5 +1,6 @@
 //! The local server as its clients see it: over HTTP.
 
+mod absent;
 mod binary;
 mod commands;
 mod errors;

@@ -17,7 +17,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -32,6 +33,234 @@ impl crate::Api {
     pub fn me(&self) -> Result<models::MeResponse> {
         let api = self.inner.clone();
         self.call(async move { api.me().await })
+    }
+
+    /// Lists the wallets the caller may use: the personal one first, then each organisation.
+    ///
+    /// The whole list; it is not paged.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    ///
+    /// Sandboxer HTTP API v1, `listOrganizations`.
+    pub fn list_organizations(&self) -> Result<models::OrgListResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.list_organizations().await })
+    }
+
+    /// Makes an organisation that the caller owns.
+    ///
+    /// Names need not be unique; two of one name make that name ambiguous, and only their ids can be used.
+    /// The hosted service has
+    /// not written down what it answers; the local server answers 201 with the organisation.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`CreateOrganizationRequest`](sandboxer::models::CreateOrganizationRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_name` (400): The name is empty or has characters that are not allowed.
+    ///
+    /// Sandboxer HTTP API v1, `createOrganization`.
+    pub fn create_organization(
+        &self,
+        request: models::CreateOrganizationRequest,
+    ) -> Result<models::CreateOrganizationResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.create_organization(request).await })
+    }
+
+    /// Chooses the wallet of every create that names none, on every client of the account.
+    ///
+    /// Sandboxes that run keep the wallet they were started with. Leaving or deleting the organisation
+    /// makes the personal wallet
+    /// active again.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`ActiveOrgUpdateRequest`](sandboxer::models::ActiveOrgUpdateRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
+    ///
+    /// Sandboxer HTTP API v1, `setActiveOrganization`.
+    pub fn set_active_organization(
+        &self,
+        request: models::ActiveOrgUpdateRequest,
+    ) -> Result<models::ActiveOrgResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.set_active_organization(request).await })
+    }
+
+    /// Lists who is in an organisation and who is invited.
+    ///
+    /// # Arguments
+    ///
+    /// * `org_id`: The id of an organisation. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    ///
+    /// Sandboxer HTTP API v1, `orgMembers`.
+    pub fn org_members(&self, org_id: &str) -> Result<models::OrgMembersResponse> {
+        let api = self.inner.clone();
+        let org_id = org_id.to_owned();
+        self.call(async move { api.org_members(&org_id).await })
+    }
+
+    /// Says what the account keeps of its sandboxes.
+    ///
+    /// Never cached. A key that belongs to one sandbox is refused with `forbidden`.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    ///
+    /// Sandboxer HTTP API v1, `getDataRetention`.
+    pub fn get_data_retention(&self) -> Result<models::DataRetentionPolicyResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.get_data_retention().await })
+    }
+
+    /// Changes what the account keeps of its sandboxes; what is left out stays.
+    ///
+    /// Turning zero data retention on deletes the data of archived sandboxes for good, so it needs
+    /// `confirmation`. Turning it off
+    /// changes only what is archived later; deletions already accepted go on. API keys are refused: a
+    /// person has to be signed in.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`DataRetentionUpdateRequest`](sandboxer::models::DataRetentionUpdateRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `confirmation_required` (400): Turning zero data retention on needs the confirmation, word for
+    ///   word.
+    /// * `session_required` (403): A person has to be signed in; no API key will do.
+    ///
+    /// Sandboxer HTTP API v1, `updateDataRetention`.
+    pub fn update_data_retention(
+        &self,
+        request: models::DataRetentionUpdateRequest,
+    ) -> Result<models::DataRetentionPolicyResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.update_data_retention(request).await })
     }
 
     /// Says how many sandboxes the wallet may run and start, and what is used.
@@ -49,7 +278,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -71,6 +301,1178 @@ impl crate::Api {
         self.call(async move { api.limits(request).await })
     }
 
+    /// Lists the GitHub repositories the account can reach, by installation, and which are selected.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`ReposParams`](sandboxer::models::ReposParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_limit` (400): `limit` is outside its range.
+    /// * `github_not_connected` (409): The account is not connected to GitHub.
+    ///
+    /// Sandboxer HTTP API v1, `repos`.
+    pub fn repos(&self, request: models::ReposParams) -> Result<models::ReposResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.repos(request).await })
+    }
+
+    /// Adds a repository to the default environment, or changes its branch when it is there.
+    ///
+    /// Each call makes a new version of the environment. Selecting twice is no conflict.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`SelectRepositoryRequest`](sandboxer::models::SelectRepositoryRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `repository_not_found` (404): There is no repository of that number that the account can reach.
+    /// * `github_not_connected` (409): The account is not connected to GitHub.
+    ///
+    /// Sandboxer HTTP API v1, `selectRepo`.
+    pub fn select_repo(
+        &self,
+        request: models::SelectRepositoryRequest,
+    ) -> Result<models::RepoSelectionResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.select_repo(request).await })
+    }
+
+    /// Lists the API keys of the account without their secrets, and what a new key may be granted.
+    ///
+    /// The whole list; it is not paged. A key without `account.admin` gets an empty one.
+    /// `catalog.scopeResources` comes only to
+    /// a signed-in person.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    ///
+    /// Sandboxer HTTP API v1, `apiKeys`.
+    pub fn api_keys(&self) -> Result<models::ApiKeysResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.api_keys().await })
+    }
+
+    /// Makes an API key; its secret is in this answer and nowhere else.
+    ///
+    /// A key cannot grant more than the caller has. Fields that are not named here are refused.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`CreateScopedApiKeyRequest`](sandboxer::models::CreateScopedApiKeyRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `scoped_api_key_creation_disabled` (503): No keys can be made on this service.
+    ///
+    /// Sandboxer HTTP API v1, `createScopedApiKey`.
+    pub fn create_scoped_api_key(
+        &self,
+        request: models::CreateScopedApiKeyRequest,
+    ) -> Result<models::ApiKeySecretResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.create_scoped_api_key(request).await })
+    }
+
+    /// Revokes an API key at once.
+    ///
+    /// # Arguments
+    ///
+    /// * `api_key_id`: The id of an API key. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `session_required` (403): A person has to be signed in; no API key will do.
+    ///
+    /// Sandboxer HTTP API v1, `revokeApiKey`.
+    pub fn revoke_api_key(
+        &self,
+        api_key_id: &str,
+    ) -> Result<models::ApiKeyRevokeResponse> {
+        let api = self.inner.clone();
+        let api_key_id = api_key_id.to_owned();
+        self.call(async move { api.revoke_api_key(&api_key_id).await })
+    }
+
+    /// Gives an API key a new secret; the old one ends at once, expiry and grants stay.
+    ///
+    /// # Arguments
+    ///
+    /// * `api_key_id`: The id of an API key. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `session_required` (403): A person has to be signed in; no API key will do.
+    /// * `api_key_expired` (409): The key has ended; make a new one.
+    ///
+    /// Sandboxer HTTP API v1, `rotateApiKey`.
+    pub fn rotate_api_key(
+        &self,
+        api_key_id: &str,
+    ) -> Result<models::ApiKeySecretResponse> {
+        let api = self.inner.clone();
+        let api_key_id = api_key_id.to_owned();
+        self.call(async move { api.rotate_api_key(&api_key_id).await })
+    }
+
+    /// Says how often an API key was used in the last 30 days and what of its making still exists.
+    ///
+    /// Days are UTC days. A revoked key can still be read.
+    ///
+    /// # Arguments
+    ///
+    /// * `api_key_id`: The id of an API key. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `apiKeyUsage`.
+    pub fn api_key_usage(
+        &self,
+        api_key_id: &str,
+    ) -> Result<models::ApiKeyUsageResponse> {
+        let api = self.inner.clone();
+        let api_key_id = api_key_id.to_owned();
+        self.call(async move { api.api_key_usage(&api_key_id).await })
+    }
+
+    /// Lists the webhook endpoints of the account without their secrets.
+    ///
+    /// The whole list; it is not paged.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    ///
+    /// Sandboxer HTTP API v1, `listWebhooks`.
+    pub fn list_webhooks(&self) -> Result<models::WebhookListResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.list_webhooks().await })
+    }
+
+    /// Adds a webhook endpoint; its signing secret is in this answer.
+    ///
+    /// An endpoint is an `https` URL on port 443 with a public address. An account has at most 10, each URL
+    /// once. A delivery is
+    /// acknowledged by any 2xx within 5 seconds, else tried again with growing pauses, 8 times in all;
+    /// redirects are not followed. The
+    /// local server also takes `http` URLs on loopback.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`WebhookCreateRequest`](sandboxer::models::WebhookCreateRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_webhook_url` (400): The URL is not `https` on port 443 with a public address.
+    /// * `webhook_exists` (409): The account has an endpoint with that URL.
+    /// * `webhook_limit` (409): The account has as many endpoints as it may.
+    ///
+    /// Sandboxer HTTP API v1, `createWebhook`.
+    pub fn create_webhook(
+        &self,
+        request: models::WebhookCreateRequest,
+    ) -> Result<models::WebhookSecretResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.create_webhook(request).await })
+    }
+
+    /// Reads one webhook endpoint.
+    ///
+    /// # Arguments
+    ///
+    /// * `webhook_id`: The id of a webhook endpoint. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `getWebhook`.
+    pub fn get_webhook(&self, webhook_id: &str) -> Result<models::WebhookResponse> {
+        let api = self.inner.clone();
+        let webhook_id = webhook_id.to_owned();
+        self.call(async move { api.get_webhook(&webhook_id).await })
+    }
+
+    /// Changes a webhook endpoint; what is left out stays, the signing secret always does.
+    ///
+    /// # Arguments
+    ///
+    /// * `webhook_id`: The id of a webhook endpoint. Not empty.
+    /// * `request`: see [`WebhookUpdateRequest`](sandboxer::models::WebhookUpdateRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_webhook_url` (400): The URL is not `https` on port 443 with a public address.
+    /// * `webhook_exists` (409): The account has an endpoint with that URL.
+    ///
+    /// Sandboxer HTTP API v1, `updateWebhook`.
+    pub fn update_webhook(
+        &self,
+        webhook_id: &str,
+        request: models::WebhookUpdateRequest,
+    ) -> Result<models::WebhookResponse> {
+        let api = self.inner.clone();
+        let webhook_id = webhook_id.to_owned();
+        self.call(async move { api.update_webhook(&webhook_id, request).await })
+    }
+
+    /// Removes a webhook endpoint and its queued deliveries; one under way may still arrive.
+    ///
+    /// # Arguments
+    ///
+    /// * `webhook_id`: The id of a webhook endpoint. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `deleteWebhook`.
+    pub fn delete_webhook(
+        &self,
+        webhook_id: &str,
+    ) -> Result<models::WebhookDeleteResponse> {
+        let api = self.inner.clone();
+        let webhook_id = webhook_id.to_owned();
+        self.call(async move { api.delete_webhook(&webhook_id).await })
+    }
+
+    /// Gives a webhook endpoint a new signing secret, which is in this answer and nowhere else.
+    ///
+    /// Receivers should accept the old secret for a while: deliveries signed before may still arrive.
+    ///
+    /// # Arguments
+    ///
+    /// * `webhook_id`: The id of a webhook endpoint. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `rotateWebhookSigningSecret`.
+    pub fn rotate_webhook_signing_secret(
+        &self,
+        webhook_id: &str,
+    ) -> Result<models::WebhookSecretResponse> {
+        let api = self.inner.clone();
+        let webhook_id = webhook_id.to_owned();
+        self.call(async move { api.rotate_webhook_signing_secret(&webhook_id).await })
+    }
+
+    /// Reads where the account exports its telemetry to.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    ///
+    /// Sandboxer HTTP API v1, `getTelemetry`.
+    pub fn get_telemetry(&self) -> Result<models::TelemetryResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.get_telemetry().await })
+    }
+
+    /// Sets where the account's telemetry is exported to, and tries it at once.
+    ///
+    /// One OTLP/HTTP collector an account. Gauges go to `<endpoint>/v1/metrics` every 60 seconds, each
+    /// event in a sandbox's life to
+    /// `<endpoint>/v1/logs`; either ending of the endpoint is cut off. It is an `https` URL on port 443 or
+    /// 4318 with a public address; the
+    /// local server also takes `http` on loopback. A trial that fails does not undo the change.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`TelemetrySetRequest`](sandboxer::models::TelemetrySetRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_endpoint` (400): The URL is not `https` on port 443 or 4318 with a public address, or a
+    ///   header cannot be sent.
+    ///
+    /// Sandboxer HTTP API v1, `setTelemetry`.
+    pub fn set_telemetry(
+        &self,
+        request: models::TelemetrySetRequest,
+    ) -> Result<models::TelemetrySetResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.set_telemetry(request).await })
+    }
+
+    /// Ends the export of telemetry and drops what is queued.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `deleteTelemetry`.
+    pub fn delete_telemetry(&self) -> Result<models::TelemetryResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.delete_telemetry().await })
+    }
+
+    /// Reads the variables and secret files of the default environment.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    ///
+    /// Sandboxer HTTP API v1, `secrets`.
+    pub fn secrets(&self) -> Result<models::SecretsResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.secrets().await })
+    }
+
+    /// Replaces all variables and secret files of the default environment; what is left out becomes empty.
+    ///
+    /// Pushed to the sandboxes that are up.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`SecretsUpdateRequest`](sandboxer::models::SecretsUpdateRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_env` (400): A variable has a bad or reserved name, or there are more than 100, or more
+    ///   than 64 KB.
+    /// * `invalid_secret_path` (400): The path of a secret file is not inside the work folder.
+    ///
+    /// Sandboxer HTTP API v1, `updateSecrets`.
+    pub fn update_secrets(
+        &self,
+        request: models::SecretsUpdateRequest,
+    ) -> Result<models::SecretsResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.update_secrets(request).await })
+    }
+
+    /// Lists the environments with their latest contents and all their versions, newest first.
+    ///
+    /// The whole list; it is not paged. `base` is made when it is first asked for.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    ///
+    /// Sandboxer HTTP API v1, `environments`.
+    pub fn environments(&self) -> Result<models::SandboxEnvironmentListResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.environments().await })
+    }
+
+    /// Makes an environment and answers with the whole list.
+    ///
+    /// Its first version passes everything on and is not marked safe for third parties.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see
+    ///   [`CreateSandboxEnvironmentRequest`](sandboxer::models::CreateSandboxEnvironmentRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_name` (400): The name is empty or has characters that are not allowed.
+    /// * `create_failed` (409): There is an environment of that name.
+    ///
+    /// Sandboxer HTTP API v1, `createEnvironment`.
+    pub fn create_environment(
+        &self,
+        request: models::CreateSandboxEnvironmentRequest,
+    ) -> Result<models::SandboxEnvironmentListResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.create_environment(request).await })
+    }
+
+    /// Changes an environment; what is left out stays, a list that is given replaces the old one.
+    ///
+    /// A change of a flag or of contents makes a new version that never changes again; sandboxes that run
+    /// keep theirs. The default flag
+    /// moves from the environment that had it.
+    ///
+    /// # Arguments
+    ///
+    /// * `environment_id`: The id of an environment, not of one of its versions. Not empty.
+    /// * `request`: see
+    ///   [`UpdateSandboxEnvironmentRequest`](sandboxer::models::UpdateSandboxEnvironmentRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_name` (400): The name is empty or has characters that are not allowed.
+    /// * `invalid_env` (400): A variable has a bad or reserved name, or there are more than 100, or more
+    ///   than 64 KB.
+    /// * `invalid_secret_path` (400): The path of a secret file is not inside the work folder.
+    /// * `repository_not_found` (404): There is no repository of that number that the account can reach.
+    /// * `update_failed` (400): The change is not possible: the name is taken, or the default environment
+    ///   would go.
+    /// * `credential_profile_not_found` (404): There is no credential profile of that id.
+    ///
+    /// Sandboxer HTTP API v1, `updateEnvironment`.
+    pub fn update_environment(
+        &self,
+        environment_id: &str,
+        request: models::UpdateSandboxEnvironmentRequest,
+    ) -> Result<models::SandboxEnvironmentResponse> {
+        let api = self.inner.clone();
+        let environment_id = environment_id.to_owned();
+        self.call(async move { api.update_environment(&environment_id, request).await })
+    }
+
+    /// Removes an environment; sandboxes started with it keep it.
+    ///
+    /// The default one cannot be removed, so one always remains.
+    ///
+    /// # Arguments
+    ///
+    /// * `environment_id`: The id of an environment, not of one of its versions. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `update_failed` (400): The change is not possible: the name is taken, or the default environment
+    ///   would go.
+    ///
+    /// Sandboxer HTTP API v1, `deleteEnvironment`.
+    pub fn delete_environment(
+        &self,
+        environment_id: &str,
+    ) -> Result<models::SandboxEnvironmentResponse> {
+        let api = self.inner.clone();
+        let environment_id = environment_id.to_owned();
+        self.call(async move { api.delete_environment(&environment_id).await })
+    }
+
+    /// Moves the caller's sandboxes from older versions of an environment to its latest.
+    ///
+    /// Secrets that the latest version lacks are wiped; sandboxes that are up get the rest at once. An
+    /// empty list moves none.
+    ///
+    /// # Arguments
+    ///
+    /// * `environment_id`: The id of an environment, not of one of its versions. Not empty.
+    /// * `request`: see
+    ///   [`UpgradeSandboxEnvironmentRequest`](sandboxer::models::UpgradeSandboxEnvironmentRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    ///
+    /// Sandboxer HTTP API v1, `upgradeEnvironment`.
+    pub fn upgrade_environment(
+        &self,
+        environment_id: &str,
+        request: models::UpgradeSandboxEnvironmentRequest,
+    ) -> Result<models::UpgradeSandboxEnvironmentResponse> {
+        let api = self.inner.clone();
+        let environment_id = environment_id.to_owned();
+        self.call(async move { api.upgrade_environment(&environment_id, request).await })
+    }
+
+    /// Sets one variable of an environment.
+    ///
+    /// It makes a new version of the environment; sandboxes that run keep theirs.
+    ///
+    /// # Arguments
+    ///
+    /// * `environment_id`: The id of an environment, not of one of its versions. Not empty.
+    /// * `key`: The name of a variable: a letter or underscore and up to 127 letters, digits and
+    ///   underscores; some are reserved. Not empty, at most 128 characters. Matches
+    ///   `^[A-Za-z_][A-Za-z0-9_]*$`.
+    /// * `request`: see [`SetEnvironmentVarRequest`](sandboxer::models::SetEnvironmentVarRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_key` (400): The name of a variable has characters that are not allowed.
+    /// * `invalid_env` (400): A variable has a bad or reserved name, or there are more than 100, or more
+    ///   than 64 KB.
+    ///
+    /// Sandboxer HTTP API v1, `setEnvironmentVar`.
+    pub fn set_environment_var(
+        &self,
+        environment_id: &str,
+        key: &str,
+        request: models::SetEnvironmentVarRequest,
+    ) -> Result<models::EnvironmentItemChangeResponse> {
+        let api = self.inner.clone();
+        let environment_id = environment_id.to_owned();
+        let key = key.to_owned();
+        self.call(async move {
+            api.set_environment_var(&environment_id, &key, request).await
+        })
+    }
+
+    /// Removes one variable of an environment.
+    ///
+    /// It makes a new version of the environment; sandboxes that run keep theirs.
+    ///
+    /// # Arguments
+    ///
+    /// * `environment_id`: The id of an environment, not of one of its versions. Not empty.
+    /// * `key`: The name of a variable: a letter or underscore and up to 127 letters, digits and
+    ///   underscores; some are reserved. Not empty, at most 128 characters. Matches
+    ///   `^[A-Za-z_][A-Za-z0-9_]*$`.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_key` (400): The name of a variable has characters that are not allowed.
+    ///
+    /// Sandboxer HTTP API v1, `deleteEnvironmentVar`.
+    pub fn delete_environment_var(
+        &self,
+        environment_id: &str,
+        key: &str,
+    ) -> Result<models::EnvironmentItemChangeResponse> {
+        let api = self.inner.clone();
+        let environment_id = environment_id.to_owned();
+        let key = key.to_owned();
+        self.call(async move { api.delete_environment_var(&environment_id, &key).await })
+    }
+
+    /// Writes one secret file of an environment.
+    ///
+    /// It makes a new version of the environment; sandboxes that run keep theirs.
+    ///
+    /// # Arguments
+    ///
+    /// * `environment_id`: The id of an environment, not of one of its versions. Not empty.
+    /// * `request`: see [`SecretFileRequest`](sandboxer::models::SecretFileRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_secret_path` (400): The path of a secret file is not inside the work folder.
+    ///
+    /// Sandboxer HTTP API v1, `setEnvironmentSecretFile`.
+    pub fn set_environment_secret_file(
+        &self,
+        environment_id: &str,
+        request: models::SecretFileRequest,
+    ) -> Result<models::EnvironmentItemChangeResponse> {
+        let api = self.inner.clone();
+        let environment_id = environment_id.to_owned();
+        self.call(async move {
+            api.set_environment_secret_file(&environment_id, request).await
+        })
+    }
+
+    /// Removes one secret file of an environment.
+    ///
+    /// It makes a new version of the environment; sandboxes that run keep theirs.
+    ///
+    /// # Arguments
+    ///
+    /// * `environment_id`: The id of an environment, not of one of its versions. Not empty.
+    /// * `request`: see
+    ///   [`DeleteEnvironmentSecretFileParams`](sandboxer::models::DeleteEnvironmentSecretFileParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_secret_path` (400): The path of a secret file is not inside the work folder.
+    ///
+    /// Sandboxer HTTP API v1, `deleteEnvironmentSecretFile`.
+    pub fn delete_environment_secret_file(
+        &self,
+        environment_id: &str,
+        request: models::DeleteEnvironmentSecretFileParams,
+    ) -> Result<models::EnvironmentItemChangeResponse> {
+        let api = self.inner.clone();
+        let environment_id = environment_id.to_owned();
+        self.call(async move {
+            api.delete_environment_secret_file(&environment_id, request).await
+        })
+    }
+
+    /// Adds a repository to an environment, or changes its branch when it is there.
+    ///
+    /// It makes a new version of the environment; sandboxes that run keep theirs.
+    ///
+    /// # Arguments
+    ///
+    /// * `environment_id`: The id of an environment, not of one of its versions. Not empty.
+    /// * `request`: see [`SelectRepositoryRequest`](sandboxer::models::SelectRepositoryRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `repository_not_found` (404): There is no repository of that number that the account can reach.
+    ///
+    /// Sandboxer HTTP API v1, `addEnvironmentRepo`.
+    pub fn add_environment_repo(
+        &self,
+        environment_id: &str,
+        request: models::SelectRepositoryRequest,
+    ) -> Result<models::EnvironmentItemChangeResponse> {
+        let api = self.inner.clone();
+        let environment_id = environment_id.to_owned();
+        self.call(async move {
+            api.add_environment_repo(&environment_id, request).await
+        })
+    }
+
+    /// Removes a repository from an environment.
+    ///
+    /// It makes a new version of the environment; sandboxes that run keep theirs.
+    ///
+    /// # Arguments
+    ///
+    /// * `environment_id`: The id of an environment, not of one of its versions. Not empty.
+    /// * `repository_id`: The `databaseId` of a repository. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `deleteEnvironmentRepo`.
+    pub fn delete_environment_repo(
+        &self,
+        environment_id: &str,
+        repository_id: &str,
+    ) -> Result<models::EnvironmentItemChangeResponse> {
+        let api = self.inner.clone();
+        let environment_id = environment_id.to_owned();
+        let repository_id = repository_id.to_owned();
+        self.call(async move {
+            api.delete_environment_repo(&environment_id, &repository_id).await
+        })
+    }
+
     /// Reads how far a deletion has come; poll until it is completed.
     ///
     /// # Arguments
@@ -86,7 +1488,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -125,7 +1528,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -164,7 +1568,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -181,6 +1586,9 @@ impl crate::Api {
     /// * `invalid_setup_script` (400): The setup script is over 64 KiB.
     /// * `billing_required` (402): The wallet is empty or blocked.
     /// * `machine_class_plan_required` (403): The plan does not include this machine size.
+    /// * `machine_provider_required` (400): The machine size needs a provider named; an older rule.
+    /// * `monitoring_off_for_account` (409): Monitoring was asked for and the account has it off.
+    /// * `snapshots_off_for_account` (409): Snapshots were asked for and the account has them off.
     /// * `snapshot_not_found` (404): `from` names no snapshot or share code that may be used.
     /// * `idempotency_in_progress` (409): Another call with the same key is still at work.
     /// * `idempotency_key_reused` (409): The key was used with another body within 24 hours.
@@ -191,6 +1599,17 @@ impl crate::Api {
     /// * `no_ready_machine` (503): No machine was free and the call asked to fail fast; nothing was
     ///   created.
     /// * `out_of_capacity` (503): Creating sandboxes is paused.
+    /// * `invalid_name` (400): The name is empty or has characters that are not allowed.
+    /// * `invalid_hosted_ports` (400): A port to host is out of range or named twice, or there are more
+    ///   than 50.
+    /// * `invalid_files` (400): A file to write has a bad path, or there are more than 32, or more than 256
+    ///   KB.
+    /// * `count_requires_from` (400): Several sandboxes can be created at once only from a named snapshot
+    ///   or share code.
+    /// * `count_with_fail_fast` (400): Several sandboxes cannot be created at once with `failFast`.
+    /// * `count_with_hosted_ports` (400): Several sandboxes cannot be created at once with ports to host.
+    /// * `fail_fast_with_hosted_ports` (400): Ports cannot be hosted at creation with `failFast`.
+    /// * `invalid_access` (400): The visibility asked for is not possible in that wallet.
     ///
     /// Sandboxer HTTP API v1, `create`.
     pub fn create(
@@ -199,6 +1618,48 @@ impl crate::Api {
     ) -> Result<models::CreateSandboxResponse> {
         let api = self.inner.clone();
         self.call(async move { api.create(request).await })
+    }
+
+    /// Reads coarse load curves of many sandboxes, at most 30 points each.
+    ///
+    /// Sandboxes that are not monitored or have no points are left out. The hosted service has not written
+    /// down what it answers; the
+    /// local server answers as described.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`MetricsSummaryParams`](sandboxer::models::MetricsSummaryParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
+    ///
+    /// Sandboxer HTTP API v1, `metricsSummary`.
+    pub fn metrics_summary(
+        &self,
+        request: models::MetricsSummaryParams,
+    ) -> Result<models::MetricsSummaryResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.metrics_summary(request).await })
     }
 
     /// Reads one sandbox. One that was cancelled is answered once and then not found.
@@ -216,7 +1677,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -251,7 +1713,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -295,7 +1758,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -337,7 +1801,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -378,7 +1843,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -422,7 +1888,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -439,6 +1906,7 @@ impl crate::Api {
     /// * `unknown_environment` (400): There is no environment of that name or id.
     /// * `billing_required` (402): The wallet is empty or blocked.
     /// * `machine_class_plan_required` (403): The plan does not include this machine size.
+    /// * `machine_provider_required` (400): The machine size needs a provider named; an older rule.
     /// * `type_too_small` (409): The disk does not fit on the machine size asked for.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
@@ -448,6 +1916,8 @@ impl crate::Api {
     /// * `no_ready_machine` (503): No machine was free and the call asked to fail fast; nothing was
     ///   created.
     /// * `out_of_capacity` (503): Creating sandboxes is paused.
+    /// * `snapshot_data_expired` (409): The data of the stopped sandbox was removed, 14 days after it
+    ///   stopped.
     ///
     /// Sandboxer HTTP API v1, `resume`.
     pub fn resume(
@@ -477,7 +1947,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -494,6 +1965,8 @@ impl crate::Api {
     /// * `unknown_environment` (400): There is no environment of that name or id.
     /// * `billing_required` (402): The wallet is empty or blocked.
     /// * `machine_class_plan_required` (403): The plan does not include this machine size.
+    /// * `machine_provider_required` (400): The machine size needs a provider named; an older rule.
+    /// * `monitoring_off_for_account` (409): Monitoring was asked for and the account has it off.
     /// * `type_too_small` (409): The disk does not fit on the machine size asked for.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
@@ -505,6 +1978,8 @@ impl crate::Api {
     /// * `no_ready_machine` (503): No machine was free and the call asked to fail fast; nothing was
     ///   created.
     /// * `out_of_capacity` (503): Creating sandboxes is paused.
+    /// * `snapshot_data_expired` (409): The data of the stopped sandbox was removed, 14 days after it
+    ///   stopped.
     ///
     /// Sandboxer HTTP API v1, `fork`.
     pub fn fork(
@@ -541,7 +2016,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -561,9 +2037,13 @@ impl crate::Api {
     ///   ran.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer.
-    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox; without `retryable` a
-    ///   command may be running.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     ///
     /// Sandboxer HTTP API v1, `command`.
     pub fn command(
@@ -600,7 +2080,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -620,9 +2101,13 @@ impl crate::Api {
     ///   ran.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer.
-    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox; without `retryable` a
-    ///   command may be running.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     ///
     /// Sandboxer HTTP API v1, `commandStream`.
     pub fn command_stream(
@@ -654,7 +2139,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -665,7 +2151,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
     /// * `agent_outdated` (409): The sandbox runs an agent that cannot do this.
     ///
     /// Sandboxer HTTP API v1, `commandStatus`.
@@ -699,7 +2186,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -710,7 +2198,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
     ///
     /// Sandboxer HTTP API v1, `stopCommand`.
     pub fn stop_command(
@@ -744,7 +2233,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -755,7 +2245,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
     /// * `agent_outdated` (409): The sandbox runs an agent that cannot do this.
     ///
     /// Sandboxer HTTP API v1, `attachCommand`.
@@ -788,7 +2279,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -829,7 +2321,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -875,7 +2368,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -919,7 +2413,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -959,7 +2454,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -976,11 +2472,15 @@ impl crate::Api {
     ///   `size` in bytes.
     /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
     ///   ran.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
-    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox; without `retryable` a
-    ///   command may be running.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     ///
     /// Sandboxer HTTP API v1, `readFile`.
     pub fn read_file(
@@ -1009,7 +2509,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -1026,11 +2527,15 @@ impl crate::Api {
     ///   `size` in bytes.
     /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
     ///   ran.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
-    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox; without `retryable` a
-    ///   command may be running.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     ///
     /// Sandboxer HTTP API v1, `writeFile`.
     pub fn write_file(
@@ -1041,6 +2546,65 @@ impl crate::Api {
         let api = self.inner.clone();
         let sandbox_id = sandbox_id.to_owned();
         self.call(async move { api.write_file(&sandbox_id, request).await })
+    }
+
+    /// Removes a file, a link, or a folder with all that is in it.
+    ///
+    /// A link itself goes, not what it leads to. /home/user and /tmp cannot be removed.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`DeleteFileParams`](sandboxer::models::DeleteFileParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](sandboxer::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `path_not_found` (404): There is no file at that path.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `folder_not_empty` (400): The path is a folder and `recursive` was not asked for, or it is one of
+    ///   the two roots.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `deleteFile`.
+    pub fn delete_file(
+        &self,
+        sandbox_id: &str,
+        request: models::DeleteFileParams,
+    ) -> Result<models::FileDeleteResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.delete_file(&sandbox_id, request).await })
     }
 
     /// Downloads one file of up to 50 MiB as raw bytes.
@@ -1059,7 +2623,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -1074,13 +2639,17 @@ impl crate::Api {
     /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
     /// * `file_too_large` (400): The file or content is over the size limit; details carry `limit` and
     ///   `size` in bytes.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
     /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
     ///   ran.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
-    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox; without `retryable` a
-    ///   command may be running.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     ///
     /// Sandboxer HTTP API v1, `artifact`.
     pub fn artifact(
@@ -1110,7 +2679,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -1131,5 +2701,1957 @@ impl crate::Api {
         let api = self.inner.clone();
         let sandbox_id = sandbox_id.to_owned();
         self.call(async move { api.usage(&sandbox_id, request).await })
+    }
+
+    /// Lets the members of the organisation that pays for a sandbox use it; cannot be undone.
+    ///
+    /// Only its creator may. Doing it again changes nothing. Its creator's sign-ins are wiped at its next
+    /// start; until it was stopped
+    /// and resumed, members can see and stop it, no more.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_sandbox` (400): No organisation pays for the sandbox.
+    ///
+    /// Sandboxer HTTP API v1, `share`.
+    pub fn share(&self, sandbox_id: &str) -> Result<models::ShareSandboxResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.share(&sandbox_id).await })
+    }
+
+    /// Power-cycles the machine of a sandbox that cannot be reached; its disk is not touched.
+    ///
+    /// It takes a minute or two; `health` is ok again when it is done. At most once in 10 minutes.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `sandbox_is_reachable` (409): The machine answers, so there is nothing to recover.
+    /// * `too_soon` (409): The machine was restarted less than 10 minutes ago.
+    /// * `no_machine` (409): The sandbox has no machine.
+    /// * `recover_unsupported` (409): The machine cannot be restarted; resume from the last snapshot.
+    /// * `reset_failed` (409): The machine did not restart.
+    ///
+    /// Sandboxer HTTP API v1, `recover`.
+    pub fn recover(&self, sandbox_id: &str) -> Result<models::RecoverSandboxResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.recover(&sandbox_id).await })
+    }
+
+    /// Gives an agent in the sandbox a task; the answer comes before it starts.
+    ///
+    /// With neither `new` nor `conversationId` it goes to the conversation that was active last.
+    /// Conversations run side by side up to a
+    /// number that depends on the memory; further ones wait. Follow it by its run's status or the sandbox's
+    /// events.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`PromptRequest`](sandboxer::models::PromptRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `fast_mode_not_supported` (400): The model has no fast mode.
+    /// * `provider_not_configured` (409): The agent is not signed in; details carry `provider` and
+    ///   `setupUrl`.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    ///
+    /// Sandboxer HTTP API v1, `prompt`.
+    pub fn prompt(
+        &self,
+        sandbox_id: &str,
+        request: models::PromptRequest,
+    ) -> Result<models::PromptResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.prompt(&sandbox_id, request).await })
+    }
+
+    /// Reads how far a prompt is.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `prompt_id`: The id that a prompt was answered with. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `promptRunStatus`.
+    pub fn prompt_run_status(
+        &self,
+        sandbox_id: &str,
+        prompt_id: &str,
+    ) -> Result<models::PromptRunResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        let prompt_id = prompt_id.to_owned();
+        self.call(async move { api.prompt_run_status(&sandbox_id, &prompt_id).await })
+    }
+
+    /// Lists what agents did in a sandbox, a page at a time, or streams it as server-sent events.
+    ///
+    /// The same event comes again with new content while it grows; its id stays. A cursor is the unpadded
+    /// base64url of
+    /// `<timestamp>:<id>` of an event, so one can be made from any event; one that cannot be read is
+    /// ignored. After the last page, ask again
+    /// with the last cursor that was not null.
+    ///
+    /// As a stream, each message's id is such a cursor and its data is one event, or an object whose
+    /// `events` lists several. The stream goes
+    /// on after `cursor`, or after `Last-Event-ID`, which wins. It is always in ascending order, and
+    /// `limit` has no effect on it. Messages called `ping` or `heartbeat`
+    /// and comments are signs of life, one every 15 seconds of silence; one called `error` carries `code`
+    /// and `message` and ends the stream. A
+    /// service that does not stream answers with a page, or with 406, 415 or 501: then poll. Sandboxes
+    /// without a prompt have no events.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`EventsParams`](sandboxer::models::EventsParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `invalid_limit` (400): `limit` is outside its range.
+    ///
+    /// Sandboxer HTTP API v1, `events`.
+    pub fn events(
+        &self,
+        sandbox_id: &str,
+        request: models::EventsParams,
+    ) -> Result<models::EventsResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.events(&sandbox_id, request).await })
+    }
+
+    /// Streams what agents do in a sandbox as server-sent events, oldest first, and goes on with what
+    /// comes.
+    ///
+    /// The same event comes again with new content while it grows; its id stays. A cursor is the unpadded
+    /// base64url of
+    /// `<timestamp>:<id>` of an event, so one can be made from any event; one that cannot be read is
+    /// ignored. After the last page, ask again
+    /// with the last cursor that was not null.
+    ///
+    /// As a stream, each message's id is such a cursor and its data is one event, or an object whose
+    /// `events` lists several. The stream goes
+    /// on after `cursor`, or after `Last-Event-ID`, which wins. It is always in ascending order, and
+    /// `limit` has no effect on it. Messages called `ping` or `heartbeat`
+    /// and comments are signs of life, one every 15 seconds of silence; one called `error` carries `code`
+    /// and `message` and ends the stream. A
+    /// service that does not stream answers with a page, or with 406, 415 or 501: then poll. Sandboxes
+    /// without a prompt have no events.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`EventsStreamParams`](sandboxer::models::EventsStreamParams).
+    ///
+    /// The answer is read as it comes: server-sent events, each with a JSON document as its data.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `invalid_limit` (400): `limit` is outside its range.
+    ///
+    /// Sandboxer HTTP API v1, `eventsStream`.
+    pub fn events_stream(
+        &self,
+        sandbox_id: &str,
+        request: models::EventsStreamParams,
+    ) -> Result<ByteIter> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.stream(async move { api.events_stream(&sandbox_id, request).await })
+    }
+
+    /// Lists the conversations of a sandbox, the one prompted last first.
+    ///
+    /// The whole list; it is not paged. Exactly one is current, unless there is none.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    ///
+    /// Sandboxer HTTP API v1, `conversations`.
+    pub fn conversations(
+        &self,
+        sandbox_id: &str,
+    ) -> Result<models::ConversationsResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.conversations(&sandbox_id).await })
+    }
+
+    /// Sends a message into the turn that an agent is at.
+    ///
+    /// It is not a run of its own: there is nothing to wait for. `no_running_turn` says why in
+    /// `details.reason`: `turn_ended` (with
+    /// `lastTurn`), `turn_not_started` (try again soon), `no_turn`, `not_running` or `delivery_failed`.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`SteerRequest`](sandboxer::models::SteerRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `no_running_turn` (409): There is no turn to speak into; details carry `reason`, and `lastTurn`
+    ///   when one has ended.
+    ///
+    /// Sandboxer HTTP API v1, `steer`.
+    pub fn steer(
+        &self,
+        sandbox_id: &str,
+        request: models::SteerRequest,
+    ) -> Result<models::SteerResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.steer(&sandbox_id, request).await })
+    }
+
+    /// Stops the turn of one conversation or, when none is named, of every conversation of the sandbox.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`InterruptParams`](sandboxer::models::InterruptParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    ///
+    /// Sandboxer HTTP API v1, `interrupt`.
+    pub fn interrupt(
+        &self,
+        sandbox_id: &str,
+        request: models::InterruptParams,
+    ) -> Result<models::SandboxActionResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.interrupt(&sandbox_id, request).await })
+    }
+
+    /// Gives the URL of the sandbox's desktop; call again while it is being made.
+    ///
+    /// Calling again while a desktop is up answers with the same one. The local server has no screen to
+    /// show: it answers with a page
+    /// of its own on the first call.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`DesktopParams`](sandboxer::models::DesktopParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `browser_not_ready` (503): The desktop's browser is still starting.
+    ///
+    /// Sandboxer HTTP API v1, `desktop`.
+    pub fn desktop(
+        &self,
+        sandbox_id: &str,
+        request: models::DesktopParams,
+    ) -> Result<models::DesktopResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.desktop(&sandbox_id, request).await })
+    }
+
+    /// Lists the ports of a sandbox that are reachable from outside, with their URLs.
+    ///
+    /// The hosted service has not written down what it answers; the local server answers as described.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `listHostedPorts`.
+    pub fn list_hosted_ports(
+        &self,
+        sandbox_id: &str,
+    ) -> Result<models::HostedPortsResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.list_hosted_ports(&sandbox_id).await })
+    }
+
+    /// Makes a port of a sandbox reachable from outside.
+    ///
+    /// Doing it again answers with the same URL and token; `localhost` is set anew by each call. Unless
+    /// `localhost` is true, the
+    /// program has to listen on 0.0.0.0.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`HostPortRequest`](sandboxer::models::HostPortRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    ///
+    /// Sandboxer HTTP API v1, `hostPort`.
+    pub fn host_port(
+        &self,
+        sandbox_id: &str,
+        request: models::HostPortRequest,
+    ) -> Result<models::HostPortResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.host_port(&sandbox_id, request).await })
+    }
+
+    /// Ends the reachability of a port from outside.
+    ///
+    /// A port that is not hosted is answered the same way.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`UnhostPortParams`](sandboxer::models::UnhostPortParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `unhostPort`.
+    pub fn unhost_port(
+        &self,
+        sandbox_id: &str,
+        request: models::UnhostPortParams,
+    ) -> Result<models::SuccessResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.unhost_port(&sandbox_id, request).await })
+    }
+
+    /// Lets the owner of an SSH key sign in to a sandbox, and says where.
+    ///
+    /// The key is a public one in OpenSSH form; a private key is refused. The port is 22 unless
+    /// `sshEndpoint` gives a host and port.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`SshKeyRequest`](sandboxer::models::SshKeyRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_ssh_key` (400): The key is not a public key in OpenSSH form.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `ssh_host_key_unavailable` (503): The sandbox's host key is not known yet.
+    ///
+    /// Sandboxer HTTP API v1, `sshKey`.
+    pub fn ssh_key(
+        &self,
+        sandbox_id: &str,
+        request: models::SshKeyRequest,
+    ) -> Result<models::SshKeyResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.ssh_key(&sandbox_id, request).await })
+    }
+
+    /// Reads a sandbox's load now.
+    ///
+    /// The hosted service has not written down what it answers; the local server answers as described.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    ///
+    /// Sandboxer HTTP API v1, `stats`.
+    pub fn stats(&self, sandbox_id: &str) -> Result<models::StatsResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.stats(&sandbox_id).await })
+    }
+
+    /// Reads a sandbox's load over time, up to a week back.
+    ///
+    /// Samples are taken every 30 seconds and kept for 8 days. A point averages 30 seconds in `1h`, 10
+    /// minutes in `24h`, an hour in `1w`.
+    /// The hosted service has not written down what it answers; the local server answers as described.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`MetricsParams`](sandboxer::models::MetricsParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `monitoring_off` (409): The sandbox was created with monitoring off.
+    ///
+    /// Sandboxer HTTP API v1, `metrics`.
+    pub fn metrics(
+        &self,
+        sandbox_id: &str,
+        request: models::MetricsParams,
+    ) -> Result<models::MetricsResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.metrics(&sandbox_id, request).await })
+    }
+
+    /// Lists the agents that can be prompted and the models each takes.
+    ///
+    /// A model that is not listed may still be asked for by its id. The hosted service has not written down
+    /// what it answers; the local
+    /// server answers as described.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    ///
+    /// Sandboxer HTTP API v1, `providerModels`.
+    pub fn provider_models(&self) -> Result<models::ProviderModelsResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.provider_models().await })
+    }
+
+    /// Lists the wallet's named snapshots, newest first, and how many it may have.
+    ///
+    /// The whole list; it is not paged.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
+    ///
+    /// Sandboxer HTTP API v1, `listNamedSnapshots`.
+    pub fn list_named_snapshots(&self) -> Result<models::NamedSnapshotListResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.list_named_snapshots().await })
+    }
+
+    /// Saves a sandbox's disk under a name; read it until it is ready.
+    ///
+    /// A sandbox that is up is captured anew, which takes minutes. Under a name in use, the old snapshot is
+    /// replaced once the new one is
+    /// ready. A named snapshot does not depend on its sandbox and does not expire.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`NamedSnapshotSaveRequest`](sandboxer::models::NamedSnapshotSaveRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_name` (400): The name is empty or has characters that are not allowed.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `save_in_progress` (409): A save under that name is under way.
+    /// * `named_snapshot_limit` (409): The wallet has as many named snapshots as its plan allows.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `no_snapshot` (409): The sandbox keeps no snapshots and its disk is gone.
+    ///
+    /// Sandboxer HTTP API v1, `saveNamedSnapshot`.
+    pub fn save_named_snapshot(
+        &self,
+        request: models::NamedSnapshotSaveRequest,
+    ) -> Result<models::NamedSnapshotSavingResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.save_named_snapshot(request).await })
+    }
+
+    /// Reads one named snapshot.
+    ///
+    /// # Arguments
+    ///
+    /// * `name`: The name of a named snapshot. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `getNamedSnapshot`.
+    pub fn get_named_snapshot(
+        &self,
+        name: &str,
+    ) -> Result<models::NamedSnapshotInfoResponse> {
+        let api = self.inner.clone();
+        let name = name.to_owned();
+        self.call(async move { api.get_named_snapshot(&name).await })
+    }
+
+    /// Removes a named snapshot and its share codes; sandboxes made from it stay.
+    ///
+    /// # Arguments
+    ///
+    /// * `name`: The name of a named snapshot. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `save_in_progress` (409): A save under that name is under way.
+    ///
+    /// Sandboxer HTTP API v1, `deleteNamedSnapshot`.
+    pub fn delete_named_snapshot(
+        &self,
+        name: &str,
+    ) -> Result<models::NamedSnapshotDeletedResponse> {
+        let api = self.inner.clone();
+        let name = name.to_owned();
+        self.call(async move { api.delete_named_snapshot(&name).await })
+    }
+
+    /// Lists the share codes of a named snapshot, revoked ones too, by their first characters.
+    ///
+    /// # Arguments
+    ///
+    /// * `name`: The name of a named snapshot. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `listSnapshotShares`.
+    pub fn list_snapshot_shares(
+        &self,
+        name: &str,
+    ) -> Result<models::NamedSnapshotShareListResponse> {
+        let api = self.inner.clone();
+        let name = name.to_owned();
+        self.call(async move { api.list_snapshot_shares(&name).await })
+    }
+
+    /// Makes a share code for a named snapshot; it is in this answer and nowhere else.
+    ///
+    /// Any account can create sandboxes from it and pays for them; they do not get the variables of the
+    /// sandbox that was saved.
+    /// Saving the name again changes what the code gives.
+    ///
+    /// # Arguments
+    ///
+    /// * `name`: The name of a named snapshot. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `createSnapshotShare`.
+    pub fn create_snapshot_share(
+        &self,
+        name: &str,
+    ) -> Result<models::NamedSnapshotShareCreatedResponse> {
+        let api = self.inner.clone();
+        let name = name.to_owned();
+        self.call(async move { api.create_snapshot_share(&name).await })
+    }
+
+    /// Revokes a share code; sandboxes made with it stay.
+    ///
+    /// # Arguments
+    ///
+    /// * `name`: The name of a named snapshot. Not empty.
+    /// * `share_id`: The id of a share code; not the code itself. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `revokeSnapshotShare`.
+    pub fn revoke_snapshot_share(
+        &self,
+        name: &str,
+        share_id: &str,
+    ) -> Result<models::NamedSnapshotShareRevokedResponse> {
+        let api = self.inner.clone();
+        let name = name.to_owned();
+        let share_id = share_id.to_owned();
+        self.call(async move { api.revoke_snapshot_share(&name, &share_id).await })
+    }
+
+    /// Lists the completed snapshots of all the caller's sandboxes, a page at a time.
+    ///
+    /// Snapshots that are behind a named one, or being deleted, are left out.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`ListSnapshotsParams`](sandboxer::models::ListSnapshotsParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_limit` (400): `limit` is outside its range.
+    ///
+    /// Sandboxer HTTP API v1, `listSnapshots`.
+    pub fn list_snapshots(
+        &self,
+        request: models::ListSnapshotsParams,
+    ) -> Result<models::SnapshotListResponse> {
+        let api = self.inner.clone();
+        self.call(async move { api.list_snapshots(request).await })
+    }
+
+    /// Lists the completed snapshots of one sandbox, a page at a time.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`ListSandboxSnapshotsParams`](sandboxer::models::ListSandboxSnapshotsParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_limit` (400): `limit` is outside its range.
+    ///
+    /// Sandboxer HTTP API v1, `listSandboxSnapshots`.
+    pub fn list_sandbox_snapshots(
+        &self,
+        sandbox_id: &str,
+        request: models::ListSandboxSnapshotsParams,
+    ) -> Result<models::SnapshotListResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.list_sandbox_snapshots(&sandbox_id, request).await })
+    }
+
+    /// Deletes every snapshot of a sandbox that is not behind a named one, for good.
+    ///
+    /// They are gone from every list at once. The sandbox itself and named snapshots stay.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`DeleteSandboxSnapshotsParams`](sandboxer::models::DeleteSandboxSnapshotsParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `delete_confirmation_required` (409): The confirmation header is missing or names another id;
+    ///   details carry `targetId`.
+    ///
+    /// Sandboxer HTTP API v1, `deleteSandboxSnapshots`.
+    pub fn delete_sandbox_snapshots(
+        &self,
+        sandbox_id: &str,
+        request: models::DeleteSandboxSnapshotsParams,
+    ) -> Result<models::DeletionOperationListResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move {
+            api.delete_sandbox_snapshots(&sandbox_id, request).await
+        })
+    }
+
+    /// Reads the newest completed snapshot of a sandbox.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `getLatestSandboxSnapshot`.
+    pub fn get_latest_sandbox_snapshot(
+        &self,
+        sandbox_id: &str,
+    ) -> Result<models::SnapshotLatestResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.get_latest_sandbox_snapshot(&sandbox_id).await })
+    }
+
+    /// Deletes one snapshot for good.
+    ///
+    /// # Arguments
+    ///
+    /// * `snapshot_id`: The id of a snapshot. Not empty.
+    /// * `request`: see [`DeleteSnapshotParams`](sandboxer::models::DeleteSnapshotParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `delete_confirmation_required` (409): The confirmation header is missing or names another id;
+    ///   details carry `targetId`.
+    ///
+    /// Sandboxer HTTP API v1, `deleteSnapshot`.
+    pub fn delete_snapshot(
+        &self,
+        snapshot_id: &str,
+        request: models::DeleteSnapshotParams,
+    ) -> Result<models::DeletionOperationResponse> {
+        let api = self.inner.clone();
+        let snapshot_id = snapshot_id.to_owned();
+        self.call(async move { api.delete_snapshot(&snapshot_id, request).await })
+    }
+
+    /// Lists every file of a snapshot as one flat list.
+    ///
+    /// Files of the base image are left out; Docker volumes are below `__dockervol__/`. Without a list,
+    /// `treeAvailable` is false and
+    /// `reason` says why: `legacy_snapshot` or `inventory_too_large`.
+    ///
+    /// # Arguments
+    ///
+    /// * `snapshot_id`: The id of a snapshot. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `getSnapshotTree`.
+    pub fn get_snapshot_tree(
+        &self,
+        snapshot_id: &str,
+    ) -> Result<models::SnapshotTreeResponse> {
+        let api = self.inner.clone();
+        let snapshot_id = snapshot_id.to_owned();
+        self.call(async move { api.get_snapshot_tree(&snapshot_id).await })
+    }
+
+    /// Downloads a file of a snapshot as raw bytes, or a folder as a tar archive.
+    ///
+    /// Works while the sandbox is stopped.
+    ///
+    /// # Arguments
+    ///
+    /// * `snapshot_id`: The id of a snapshot. Not empty.
+    /// * `request`: see [`GetSnapshotFileParams`](sandboxer::models::GetSnapshotFileParams).
+    ///
+    /// The answer is read as it comes: the bytes, unchanged.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `path_not_found` (404): There is no file at that path.
+    /// * `legacy_snapshot` (409): The snapshot is too old to read files from.
+    /// * `snapshot_not_indexed` (409): The list of the snapshot's files is not made yet.
+    /// * `base_image_file` (409): The file belongs to the base image, which snapshots do not hold.
+    /// * `is_symlink` (409): The path is a link, which has no content.
+    /// * `range_not_satisfiable` (416): The range begins after the end of the file.
+    ///
+    /// Sandboxer HTTP API v1, `getSnapshotFile`.
+    pub fn get_snapshot_file(
+        &self,
+        snapshot_id: &str,
+        request: models::GetSnapshotFileParams,
+    ) -> Result<ByteIter> {
+        let api = self.inner.clone();
+        let snapshot_id = snapshot_id.to_owned();
+        self.stream(async move { api.get_snapshot_file(&snapshot_id, request).await })
+    }
+
+    /// Gives signed URLs for every piece of a snapshot and those it builds on.
+    ///
+    /// To rebuild the disk, take the generations in ascending order: put a generation's pieces together,
+    /// decompress them with zstd and
+    /// unpack the archive; later generations overwrite and delete.
+    ///
+    /// # Arguments
+    ///
+    /// * `snapshot_id`: The id of a snapshot. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `getSnapshotDownload`.
+    pub fn get_snapshot_download(
+        &self,
+        snapshot_id: &str,
+    ) -> Result<models::SnapshotDownloadResponse> {
+        let api = self.inner.clone();
+        let snapshot_id = snapshot_id.to_owned();
+        self.call(async move { api.get_snapshot_download(&snapshot_id).await })
+    }
+
+    /// Lists what is in a folder, one level deep, by name; links are shown as links.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`ListFilesParams`](sandboxer::models::ListFilesParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](sandboxer::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `path_not_found` (404): There is no file at that path.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `not_a_folder` (400): The path is not a folder.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `listFiles`.
+    pub fn list_files(
+        &self,
+        sandbox_id: &str,
+        request: models::ListFilesParams,
+    ) -> Result<models::FileListResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.list_files(&sandbox_id, request).await })
+    }
+
+    /// Reads what a file, folder or link is; a link is not followed.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`GetFileInfoParams`](sandboxer::models::GetFileInfoParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](sandboxer::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `path_not_found` (404): There is no file at that path.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `getFileInfo`.
+    pub fn get_file_info(
+        &self,
+        sandbox_id: &str,
+        request: models::GetFileInfoParams,
+    ) -> Result<models::FileInfoResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.get_file_info(&sandbox_id, request).await })
+    }
+
+    /// Makes a folder and those above it; one that is there is fine.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`FileFolderRequest`](sandboxer::models::FileFolderRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](sandboxer::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `not_a_folder` (400): The path is not a folder.
+    /// * `invalid_mode` (400): The permission bits are not three or four octal digits.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `createFolder`.
+    pub fn create_folder(
+        &self,
+        sandbox_id: &str,
+        request: models::FileFolderRequest,
+    ) -> Result<models::FileInfoResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.create_folder(&sandbox_id, request).await })
+    }
+
+    /// Moves a file, folder or link, making the folders above its new place; a link itself is moved.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`FileMoveRequest`](sandboxer::models::FileMoveRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](sandboxer::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `path_not_found` (404): There is no file at that path.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `already_exists` (400): There is something at the destination and `overwrite` was not asked for.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `moveFile`.
+    pub fn move_file(
+        &self,
+        sandbox_id: &str,
+        request: models::FileMoveRequest,
+    ) -> Result<models::FileMoveResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.move_file(&sandbox_id, request).await })
+    }
+
+    /// Sets the permission bits of a file or folder; its owner stays.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`FilePermissionsRequest`](sandboxer::models::FilePermissionsRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](sandboxer::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `path_not_found` (404): There is no file at that path.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `invalid_mode` (400): The permission bits are not three or four octal digits.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `setFilePermissions`.
+    pub fn set_file_permissions(
+        &self,
+        sandbox_id: &str,
+        request: models::FilePermissionsRequest,
+    ) -> Result<models::FileInfoResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.set_file_permissions(&sandbox_id, request).await })
+    }
+
+    /// Finds files and folders by name, at most 10,000; links are not followed.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`SearchFilesParams`](sandboxer::models::SearchFilesParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](sandboxer::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `path_not_found` (404): There is no file at that path.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `invalid_pattern` (400): The pattern or regular expression cannot be read.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `searchFiles`.
+    pub fn search_files(
+        &self,
+        sandbox_id: &str,
+        request: models::SearchFilesParams,
+    ) -> Result<models::FileSearchResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.search_files(&sandbox_id, request).await })
+    }
+
+    /// Finds lines of text files, at most 1,000; binary files are left out.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`FindInFilesParams`](sandboxer::models::FindInFilesParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](sandboxer::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `path_not_found` (404): There is no file at that path.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `invalid_pattern` (400): The pattern or regular expression cannot be read.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `findInFiles`.
+    pub fn find_in_files(
+        &self,
+        sandbox_id: &str,
+        request: models::FindInFilesParams,
+    ) -> Result<models::FileFindResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.find_in_files(&sandbox_id, request).await })
+    }
+
+    /// Replaces every occurrence of a text in files of up to 5 MiB; one that fails does not stop the
+    /// others.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`FileReplaceRequest`](sandboxer::models::FileReplaceRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](sandboxer::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `replaceInFiles`.
+    pub fn replace_in_files(
+        &self,
+        sandbox_id: &str,
+        request: models::FileReplaceRequest,
+    ) -> Result<models::FileReplaceResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.replace_in_files(&sandbox_id, request).await })
+    }
+
+    /// Gives a URL that a file of any size can be put to, without a key.
+    ///
+    /// PUT the raw bytes to it. Folders above the file are made; an old file is replaced only when the new
+    /// one is complete. The URL
+    /// is good for its path alone, links resolved.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`FileUrlRequest`](sandboxer::models::FileUrlRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](sandboxer::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `createUploadUrl`.
+    pub fn create_upload_url(
+        &self,
+        sandbox_id: &str,
+        request: models::FileUrlRequest,
+    ) -> Result<models::FileUrlResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.create_upload_url(&sandbox_id, request).await })
+    }
+
+    /// Gives a URL that a file of any size can be got from, without a key.
+    ///
+    /// The URL is good for its path alone, links resolved.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`FileUrlRequest`](sandboxer::models::FileUrlRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](sandboxer::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `path_not_found` (404): There is no file at that path.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `createDownloadUrl`.
+    pub fn create_download_url(
+        &self,
+        sandbox_id: &str,
+        request: models::FileUrlRequest,
+    ) -> Result<models::FileUrlResponse> {
+        let api = self.inner.clone();
+        let sandbox_id = sandbox_id.to_owned();
+        self.call(async move { api.create_download_url(&sandbox_id, request).await })
     }
 }

@@ -3,9 +3,6 @@
 use crate::error::{Error, Result};
 use url::{Host, Url};
 
-/// The hosted service.
-pub(crate) const DEFAULT: &str = "https://sandboxer.com/api/v1";
-
 /// The checked base URL: http or https, a host, a path without a trailing slash, and nothing else.
 #[derive(Clone, Debug)]
 pub(crate) struct BaseUrl {

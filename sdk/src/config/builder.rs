@@ -1,10 +1,11 @@
 //! Building a client.
 
-use super::{ApiKey, base_url, base_url::BaseUrl, headers};
+use super::{ApiKey, base_url::BaseUrl, headers};
 use crate::{
     call::{CallOptions, Limit, Timeouts},
     clock::{SharedClock, SystemClock},
     error::{Error, ErrorKind, Result},
+    generated::dialects::Dialect,
     sandboxer::AsyncSandboxer,
     transport::{Shared, connect::Recipe},
 };
@@ -14,7 +15,8 @@ use std::fmt;
 /// Settings of a client that is about to be built.
 ///
 /// What is not set comes from the environment: the key from `SANDBOXER_API_KEY`, then `SANDBOXER_TOKEN`; the base URL from
-/// `SANDBOXER_API_URL`; the organisation from `SANDBOXER_ORG`. An empty value counts as unset. Proxies come from
+/// `SANDBOXER_API_URL`; the organisation from `SANDBOXER_ORG`; another [`dialect`](Self::dialect) has variables of its own
+/// ([`DialectInfo`](crate::dialects::DialectInfo)). An empty value counts as unset. Proxies come from
 /// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, trusted certificates from the system or `SSL_CERT_FILE`. Plain
 /// http on this machine goes through no proxy, so that the key does not leave it.
 ///
@@ -36,6 +38,7 @@ use std::fmt;
 pub struct Builder {
     api_key: Option<ApiKey>,
     base_url: Option<String>,
+    dialect: Dialect,
     org: Option<String>,
     timeouts: Timeouts,
     retries: u32,
@@ -54,6 +57,7 @@ impl Builder {
         Self {
             api_key: None,
             base_url: None,
+            dialect: Dialect::default(),
             org: None,
             timeouts: Timeouts::default(),
             retries: 3,
@@ -77,6 +81,22 @@ impl Builder {
     /// Where the API is, for example `https://sandboxer.com/api/v1`, the default: scheme, host, port and path, nothing else.
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
+        self
+    }
+
+    /// Which service is spoken to (default [`Dialect::Sandboxer`]): where it is, how it calls headers and codes, and which
+    /// variables of the environment are read. Operations and fields that it does not have are refused before anything is
+    /// sent; codes come in the default dialect's spelling.
+    ///
+    /// ```
+    /// use sandboxer::{AsyncSandboxer, Dialect};
+    ///
+    /// let client = AsyncSandboxer::builder().ignore_env().dialect(Dialect::Boat).api_key("boat_live_1").build()?;
+    /// assert_eq!(client.api().base_url(), "https://boat.dev/api/v1");
+    /// # Ok::<(), sandboxer::Error>(())
+    /// ```
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = dialect;
         self
     }
 
@@ -169,7 +189,7 @@ impl Builder {
         self
     }
 
-    /// Takes nothing from the `SANDBOXER_*` variables.
+    /// Takes nothing from the variables that hold the key, the base URL and the organisation.
     pub fn ignore_env(mut self) -> Self {
         self.environment = |_| None;
         self
@@ -191,17 +211,19 @@ impl Builder {
         let set = |value: Option<String>, name: &str| {
             value.filter(|v| !v.is_empty()).or_else(|| (self.environment)(name).filter(|v| !v.is_empty()))
         };
-        let key = set(self.api_key.map(|key| key.expose().to_owned()), "SANDBOXER_API_KEY")
-            .or_else(|| set(None, "SANDBOXER_TOKEN"))
+        let service = self.dialect.info();
+        let given = self.api_key.map(|key| key.expose().to_owned()).filter(|key| !key.is_empty());
+        let key = given
+            .or_else(|| service.key_variables.iter().find_map(|name| set(None, name)))
             .map(ApiKey::from)
             .ok_or_else(|| {
-                let problem =
-                    "api_key: no key was given, and SANDBOXER_API_KEY and SANDBOXER_TOKEN are not set";
+                let names = service.key_variables.join(" and ");
+                let problem = format!("api_key: no key was given, and {names} are not set");
                 Error::new(ErrorKind::Config, "missing_api_key", problem)
             })?;
-        let url = set(self.base_url, "SANDBOXER_API_URL").unwrap_or_else(|| base_url::DEFAULT.to_owned());
+        let url = set(self.base_url, service.url_variable).unwrap_or_else(|| service.base_url.to_owned());
         let base = BaseUrl::parse(&url, self.allow_plain_http)?;
-        let org = set(self.org, "SANDBOXER_ORG");
+        let org = set(self.org, service.org_variable);
         let as_config = |error: Error| error.with_kind(ErrorKind::Config);
         if let Some(org) = &org {
             headers::org(org).map_err(as_config)?;
@@ -230,7 +252,7 @@ impl Builder {
             ..CallOptions::default()
         };
         let user_agent = user_agent(self.user_agent_suffix.as_deref())?;
-        let shared = Shared::new(base, key, http, clock, default_headers, user_agent)?;
+        let shared = Shared::new(base, self.dialect, key, http, clock, default_headers, user_agent)?;
         Ok(AsyncSandboxer::from_parts(shared, options))
     }
 }

@@ -4,11 +4,14 @@ use crate::error::{Error, Result};
 use http::{HeaderName, HeaderValue};
 
 /// Headers that the client fills in, and what to use instead.
-const FILLED: [(&str, &str); 16] = [
+const FILLED: [(&str, &str); 19] = [
     ("authorization", "the key goes to `api_key`"),
     ("x-sandboxer-org", "use `org`"),
+    ("x-boat-org", "use `org`"),
+    ("last-event-id", "use `cursor`"),
     ("idempotency-key", "use `idempotency_key`"),
     ("x-sandboxer-confirm-delete", "deleting fills it in"),
+    ("x-ascii-confirm-delete", "deleting fills it in"),
     ("x-sandboxer-attempt", "it counts the tries"),
     ("user-agent", "use `user_agent_suffix`"),
     ("accept", "it belongs to the operation"),

@@ -1,6 +1,7 @@
 //! Reads an error answer, whatever its shape: the documented envelope, a flat object, text, HTML or nothing.
 
 use super::{Error, ErrorKind};
+use crate::generated::dialects::Dialect;
 use http::HeaderMap;
 use serde_json::{Map, Value};
 
@@ -28,6 +29,7 @@ impl Envelope {
             Ok(Value::String(text)) => Self { message: shortened(&text), ..Self::default() },
             _ => Self { message: shortened(&String::from_utf8_lossy(body)), ..Self::default() },
         };
+        envelope.code = canonical(envelope.code);
         if envelope.code.is_empty() {
             envelope.code = format!("http_{status}");
         }
@@ -91,6 +93,12 @@ impl Envelope {
     }
 }
 
+/// A code in the spelling of the default dialect, whichever service it came from: services are seen to use both.
+pub(crate) fn canonical(code: String) -> String {
+    let mut aliases = Dialect::ALL.iter().flat_map(|dialect| dialect.info().code_aliases);
+    aliases.find(|(own, _)| *own == code).map_or(code, |(_, meant)| (*meant).to_owned())
+}
+
 /// The service's id of a request, from the headers of its answer.
 pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
     headers.get("x-request-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty()).map(str::to_owned)
@@ -143,6 +151,13 @@ mod tests {
         );
         assert_eq!((envelope.code.as_str(), envelope.message.as_str()), ("sandbox_direct_failed", "m"));
         assert_eq!(envelope.retryable, Some(true));
+    }
+
+    #[test]
+    fn a_code_of_another_dialect_is_read_as_ours() {
+        assert_eq!(read(409, r#"{"code":"boat_starting"}"#).code, "sandbox_starting");
+        assert_eq!(read(502, r#"{"error":{"code":"boat_direct_failed"}}"#).code, "sandbox_direct_failed");
+        assert_eq!(read(409, r#"{"code":"boat_restoring"}"#).code, "boat_restoring");
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub enum ErrorKind {
     Config,
     /// An argument was refused before anything was sent; the message names the field and what is allowed.
     InvalidInput,
+    /// The service that was chosen by its [`Dialect`](crate::Dialect) does not have the operation; nothing was sent.
+    Unsupported,
     /// 400, or another 4xx without a kind of its own: the service refused the request.
     BadRequest,
     /// 401: the key is missing or unknown to the service.

@@ -19,7 +19,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -34,6 +35,238 @@ impl crate::Api {
     pub async fn me(&self) -> Result<models::MeResponse> {
         let call = self.begin(Operation::Me, &[])?;
         call.finish(call.engine().me().await)
+    }
+
+    /// Lists the wallets the caller may use: the personal one first, then each organisation.
+    ///
+    /// The whole list; it is not paged.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    ///
+    /// Sandboxer HTTP API v1, `listOrganizations`.
+    pub async fn list_organizations(&self) -> Result<models::OrgListResponse> {
+        let call = self.begin(Operation::ListOrganizations, &[])?;
+        call.finish(call.engine().list_organizations().await)
+    }
+
+    /// Makes an organisation that the caller owns.
+    ///
+    /// Names need not be unique; two of one name make that name ambiguous, and only their ids can be used.
+    /// The hosted service has
+    /// not written down what it answers; the local server answers 201 with the organisation.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`CreateOrganizationRequest`](crate::models::CreateOrganizationRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_name` (400): The name is empty or has characters that are not allowed.
+    ///
+    /// Sandboxer HTTP API v1, `createOrganization`.
+    pub async fn create_organization(
+        &self,
+        request: models::CreateOrganizationRequest,
+    ) -> Result<models::CreateOrganizationResponse> {
+        let call = self.begin(Operation::CreateOrganization, &[])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().create_organization(&request).await)
+    }
+
+    /// Chooses the wallet of every create that names none, on every client of the account.
+    ///
+    /// Sandboxes that run keep the wallet they were started with. Leaving or deleting the organisation
+    /// makes the personal wallet
+    /// active again.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`ActiveOrgUpdateRequest`](crate::models::ActiveOrgUpdateRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
+    ///
+    /// Sandboxer HTTP API v1, `setActiveOrganization`.
+    pub async fn set_active_organization(
+        &self,
+        request: models::ActiveOrgUpdateRequest,
+    ) -> Result<models::ActiveOrgResponse> {
+        let call = self.begin(Operation::SetActiveOrganization, &[])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().set_active_organization(&request).await)
+    }
+
+    /// Lists who is in an organisation and who is invited.
+    ///
+    /// # Arguments
+    ///
+    /// * `org_id`: The id of an organisation. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    ///
+    /// Sandboxer HTTP API v1, `orgMembers`.
+    pub async fn org_members(&self, org_id: &str) -> Result<models::OrgMembersResponse> {
+        let call = self.begin(Operation::OrgMembers, &[("orgId", org_id)])?;
+        call.finish(call.engine().org_members(org_id).await)
+    }
+
+    /// Says what the account keeps of its sandboxes.
+    ///
+    /// Never cached. A key that belongs to one sandbox is refused with `forbidden`.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    ///
+    /// Sandboxer HTTP API v1, `getDataRetention`.
+    pub async fn get_data_retention(
+        &self,
+    ) -> Result<models::DataRetentionPolicyResponse> {
+        let call = self.begin(Operation::GetDataRetention, &[])?;
+        call.finish(call.engine().get_data_retention().await)
+    }
+
+    /// Changes what the account keeps of its sandboxes; what is left out stays.
+    ///
+    /// Turning zero data retention on deletes the data of archived sandboxes for good, so it needs
+    /// `confirmation`. Turning it off
+    /// changes only what is archived later; deletions already accepted go on. API keys are refused: a
+    /// person has to be signed in.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`DataRetentionUpdateRequest`](crate::models::DataRetentionUpdateRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `confirmation_required` (400): Turning zero data retention on needs the confirmation, word for
+    ///   word.
+    /// * `session_required` (403): A person has to be signed in; no API key will do.
+    ///
+    /// Sandboxer HTTP API v1, `updateDataRetention`.
+    pub async fn update_data_retention(
+        &self,
+        request: models::DataRetentionUpdateRequest,
+    ) -> Result<models::DataRetentionPolicyResponse> {
+        let call = self.begin(Operation::UpdateDataRetention, &[])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().update_data_retention(&request).await)
     }
 
     /// Says how many sandboxes the wallet may run and start, and what is used.
@@ -51,7 +284,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -70,12 +304,1235 @@ impl crate::Api {
         request: models::LimitsParams,
     ) -> Result<models::LimitsResponse> {
         let call = self.begin(Operation::Limits, &[])?;
-        call.validated(request.validate())?;
+        call.validated(request.validate_for(call.dialect()))?;
         call.finish(
             call
                 .engine()
                 .limits(request.org.as_deref(), request.team_id.as_deref())
                 .await,
+        )
+    }
+
+    /// Lists the GitHub repositories the account can reach, by installation, and which are selected.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`ReposParams`](crate::models::ReposParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_limit` (400): `limit` is outside its range.
+    /// * `github_not_connected` (409): The account is not connected to GitHub.
+    ///
+    /// Sandboxer HTTP API v1, `repos`.
+    pub async fn repos(
+        &self,
+        request: models::ReposParams,
+    ) -> Result<models::ReposResponse> {
+        let call = self.begin(Operation::Repos, &[])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(
+            call
+                .engine()
+                .repos(
+                    request.cursor.as_deref(),
+                    request.limit,
+                    request.q.as_deref(),
+                    request.selected,
+                    request.sort.as_ref(),
+                    request.sync,
+                )
+                .await,
+        )
+    }
+
+    /// Adds a repository to the default environment, or changes its branch when it is there.
+    ///
+    /// Each call makes a new version of the environment. Selecting twice is no conflict.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`SelectRepositoryRequest`](crate::models::SelectRepositoryRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `repository_not_found` (404): There is no repository of that number that the account can reach.
+    /// * `github_not_connected` (409): The account is not connected to GitHub.
+    ///
+    /// Sandboxer HTTP API v1, `selectRepo`.
+    pub async fn select_repo(
+        &self,
+        request: models::SelectRepositoryRequest,
+    ) -> Result<models::RepoSelectionResponse> {
+        let call = self.begin(Operation::SelectRepo, &[])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().select_repo(&request).await)
+    }
+
+    /// Lists the API keys of the account without their secrets, and what a new key may be granted.
+    ///
+    /// The whole list; it is not paged. A key without `account.admin` gets an empty one.
+    /// `catalog.scopeResources` comes only to
+    /// a signed-in person.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    ///
+    /// Sandboxer HTTP API v1, `apiKeys`.
+    pub async fn api_keys(&self) -> Result<models::ApiKeysResponse> {
+        let call = self.begin(Operation::ApiKeys, &[])?;
+        call.finish(call.engine().api_keys().await)
+    }
+
+    /// Makes an API key; its secret is in this answer and nowhere else.
+    ///
+    /// A key cannot grant more than the caller has. Fields that are not named here are refused.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`CreateScopedApiKeyRequest`](crate::models::CreateScopedApiKeyRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `scoped_api_key_creation_disabled` (503): No keys can be made on this service.
+    ///
+    /// Sandboxer HTTP API v1, `createScopedApiKey`.
+    pub async fn create_scoped_api_key(
+        &self,
+        request: models::CreateScopedApiKeyRequest,
+    ) -> Result<models::ApiKeySecretResponse> {
+        let call = self.begin(Operation::CreateScopedApiKey, &[])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().create_scoped_api_key(&request).await)
+    }
+
+    /// Revokes an API key at once.
+    ///
+    /// # Arguments
+    ///
+    /// * `api_key_id`: The id of an API key. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `session_required` (403): A person has to be signed in; no API key will do.
+    ///
+    /// Sandboxer HTTP API v1, `revokeApiKey`.
+    pub async fn revoke_api_key(
+        &self,
+        api_key_id: &str,
+    ) -> Result<models::ApiKeyRevokeResponse> {
+        let call = self.begin(Operation::RevokeApiKey, &[("apiKeyId", api_key_id)])?;
+        call.finish(call.engine().revoke_api_key(api_key_id).await)
+    }
+
+    /// Gives an API key a new secret; the old one ends at once, expiry and grants stay.
+    ///
+    /// # Arguments
+    ///
+    /// * `api_key_id`: The id of an API key. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `session_required` (403): A person has to be signed in; no API key will do.
+    /// * `api_key_expired` (409): The key has ended; make a new one.
+    ///
+    /// Sandboxer HTTP API v1, `rotateApiKey`.
+    pub async fn rotate_api_key(
+        &self,
+        api_key_id: &str,
+    ) -> Result<models::ApiKeySecretResponse> {
+        let call = self.begin(Operation::RotateApiKey, &[("apiKeyId", api_key_id)])?;
+        call.finish(call.engine().rotate_api_key(api_key_id).await)
+    }
+
+    /// Says how often an API key was used in the last 30 days and what of its making still exists.
+    ///
+    /// Days are UTC days. A revoked key can still be read.
+    ///
+    /// # Arguments
+    ///
+    /// * `api_key_id`: The id of an API key. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `apiKeyUsage`.
+    pub async fn api_key_usage(
+        &self,
+        api_key_id: &str,
+    ) -> Result<models::ApiKeyUsageResponse> {
+        let call = self.begin(Operation::ApiKeyUsage, &[("apiKeyId", api_key_id)])?;
+        call.finish(call.engine().api_key_usage(api_key_id).await)
+    }
+
+    /// Lists the webhook endpoints of the account without their secrets.
+    ///
+    /// The whole list; it is not paged.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    ///
+    /// Sandboxer HTTP API v1, `listWebhooks`.
+    pub async fn list_webhooks(&self) -> Result<models::WebhookListResponse> {
+        let call = self.begin(Operation::ListWebhooks, &[])?;
+        call.finish(call.engine().list_webhooks().await)
+    }
+
+    /// Adds a webhook endpoint; its signing secret is in this answer.
+    ///
+    /// An endpoint is an `https` URL on port 443 with a public address. An account has at most 10, each URL
+    /// once. A delivery is
+    /// acknowledged by any 2xx within 5 seconds, else tried again with growing pauses, 8 times in all;
+    /// redirects are not followed. The
+    /// local server also takes `http` URLs on loopback.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`WebhookCreateRequest`](crate::models::WebhookCreateRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_webhook_url` (400): The URL is not `https` on port 443 with a public address.
+    /// * `webhook_exists` (409): The account has an endpoint with that URL.
+    /// * `webhook_limit` (409): The account has as many endpoints as it may.
+    ///
+    /// Sandboxer HTTP API v1, `createWebhook`.
+    pub async fn create_webhook(
+        &self,
+        request: models::WebhookCreateRequest,
+    ) -> Result<models::WebhookSecretResponse> {
+        let call = self.begin(Operation::CreateWebhook, &[])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().create_webhook(&request).await)
+    }
+
+    /// Reads one webhook endpoint.
+    ///
+    /// # Arguments
+    ///
+    /// * `webhook_id`: The id of a webhook endpoint. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `getWebhook`.
+    pub async fn get_webhook(
+        &self,
+        webhook_id: &str,
+    ) -> Result<models::WebhookResponse> {
+        let call = self.begin(Operation::GetWebhook, &[("webhookId", webhook_id)])?;
+        call.finish(call.engine().get_webhook(webhook_id).await)
+    }
+
+    /// Changes a webhook endpoint; what is left out stays, the signing secret always does.
+    ///
+    /// # Arguments
+    ///
+    /// * `webhook_id`: The id of a webhook endpoint. Not empty.
+    /// * `request`: see [`WebhookUpdateRequest`](crate::models::WebhookUpdateRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_webhook_url` (400): The URL is not `https` on port 443 with a public address.
+    /// * `webhook_exists` (409): The account has an endpoint with that URL.
+    ///
+    /// Sandboxer HTTP API v1, `updateWebhook`.
+    pub async fn update_webhook(
+        &self,
+        webhook_id: &str,
+        request: models::WebhookUpdateRequest,
+    ) -> Result<models::WebhookResponse> {
+        let call = self.begin(Operation::UpdateWebhook, &[("webhookId", webhook_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().update_webhook(webhook_id, &request).await)
+    }
+
+    /// Removes a webhook endpoint and its queued deliveries; one under way may still arrive.
+    ///
+    /// # Arguments
+    ///
+    /// * `webhook_id`: The id of a webhook endpoint. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `deleteWebhook`.
+    pub async fn delete_webhook(
+        &self,
+        webhook_id: &str,
+    ) -> Result<models::WebhookDeleteResponse> {
+        let call = self.begin(Operation::DeleteWebhook, &[("webhookId", webhook_id)])?;
+        call.finish(call.engine().delete_webhook(webhook_id).await)
+    }
+
+    /// Gives a webhook endpoint a new signing secret, which is in this answer and nowhere else.
+    ///
+    /// Receivers should accept the old secret for a while: deliveries signed before may still arrive.
+    ///
+    /// # Arguments
+    ///
+    /// * `webhook_id`: The id of a webhook endpoint. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `rotateWebhookSigningSecret`.
+    pub async fn rotate_webhook_signing_secret(
+        &self,
+        webhook_id: &str,
+    ) -> Result<models::WebhookSecretResponse> {
+        let call = self
+            .begin(Operation::RotateWebhookSigningSecret, &[("webhookId", webhook_id)])?;
+        call.finish(call.engine().rotate_webhook_signing_secret(webhook_id).await)
+    }
+
+    /// Reads where the account exports its telemetry to.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    ///
+    /// Sandboxer HTTP API v1, `getTelemetry`.
+    pub async fn get_telemetry(&self) -> Result<models::TelemetryResponse> {
+        let call = self.begin(Operation::GetTelemetry, &[])?;
+        call.finish(call.engine().get_telemetry().await)
+    }
+
+    /// Sets where the account's telemetry is exported to, and tries it at once.
+    ///
+    /// One OTLP/HTTP collector an account. Gauges go to `<endpoint>/v1/metrics` every 60 seconds, each
+    /// event in a sandbox's life to
+    /// `<endpoint>/v1/logs`; either ending of the endpoint is cut off. It is an `https` URL on port 443 or
+    /// 4318 with a public address; the
+    /// local server also takes `http` on loopback. A trial that fails does not undo the change.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`TelemetrySetRequest`](crate::models::TelemetrySetRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_endpoint` (400): The URL is not `https` on port 443 or 4318 with a public address, or a
+    ///   header cannot be sent.
+    ///
+    /// Sandboxer HTTP API v1, `setTelemetry`.
+    pub async fn set_telemetry(
+        &self,
+        request: models::TelemetrySetRequest,
+    ) -> Result<models::TelemetrySetResponse> {
+        let call = self.begin(Operation::SetTelemetry, &[])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().set_telemetry(&request).await)
+    }
+
+    /// Ends the export of telemetry and drops what is queued.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `deleteTelemetry`.
+    pub async fn delete_telemetry(&self) -> Result<models::TelemetryResponse> {
+        let call = self.begin(Operation::DeleteTelemetry, &[])?;
+        call.finish(call.engine().delete_telemetry().await)
+    }
+
+    /// Reads the variables and secret files of the default environment.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    ///
+    /// Sandboxer HTTP API v1, `secrets`.
+    pub async fn secrets(&self) -> Result<models::SecretsResponse> {
+        let call = self.begin(Operation::Secrets, &[])?;
+        call.finish(call.engine().secrets().await)
+    }
+
+    /// Replaces all variables and secret files of the default environment; what is left out becomes empty.
+    ///
+    /// Pushed to the sandboxes that are up.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`SecretsUpdateRequest`](crate::models::SecretsUpdateRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_env` (400): A variable has a bad or reserved name, or there are more than 100, or more
+    ///   than 64 KB.
+    /// * `invalid_secret_path` (400): The path of a secret file is not inside the work folder.
+    ///
+    /// Sandboxer HTTP API v1, `updateSecrets`.
+    pub async fn update_secrets(
+        &self,
+        request: models::SecretsUpdateRequest,
+    ) -> Result<models::SecretsResponse> {
+        let call = self.begin(Operation::UpdateSecrets, &[])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().update_secrets(&request).await)
+    }
+
+    /// Lists the environments with their latest contents and all their versions, newest first.
+    ///
+    /// The whole list; it is not paged. `base` is made when it is first asked for.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    ///
+    /// Sandboxer HTTP API v1, `environments`.
+    pub async fn environments(&self) -> Result<models::SandboxEnvironmentListResponse> {
+        let call = self.begin(Operation::Environments, &[])?;
+        call.finish(call.engine().environments().await)
+    }
+
+    /// Makes an environment and answers with the whole list.
+    ///
+    /// Its first version passes everything on and is not marked safe for third parties.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see
+    ///   [`CreateSandboxEnvironmentRequest`](crate::models::CreateSandboxEnvironmentRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_name` (400): The name is empty or has characters that are not allowed.
+    /// * `create_failed` (409): There is an environment of that name.
+    ///
+    /// Sandboxer HTTP API v1, `createEnvironment`.
+    pub async fn create_environment(
+        &self,
+        request: models::CreateSandboxEnvironmentRequest,
+    ) -> Result<models::SandboxEnvironmentListResponse> {
+        let call = self.begin(Operation::CreateEnvironment, &[])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().create_environment(&request).await)
+    }
+
+    /// Changes an environment; what is left out stays, a list that is given replaces the old one.
+    ///
+    /// A change of a flag or of contents makes a new version that never changes again; sandboxes that run
+    /// keep theirs. The default flag
+    /// moves from the environment that had it.
+    ///
+    /// # Arguments
+    ///
+    /// * `environment_id`: The id of an environment, not of one of its versions. Not empty.
+    /// * `request`: see
+    ///   [`UpdateSandboxEnvironmentRequest`](crate::models::UpdateSandboxEnvironmentRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_name` (400): The name is empty or has characters that are not allowed.
+    /// * `invalid_env` (400): A variable has a bad or reserved name, or there are more than 100, or more
+    ///   than 64 KB.
+    /// * `invalid_secret_path` (400): The path of a secret file is not inside the work folder.
+    /// * `repository_not_found` (404): There is no repository of that number that the account can reach.
+    /// * `update_failed` (400): The change is not possible: the name is taken, or the default environment
+    ///   would go.
+    /// * `credential_profile_not_found` (404): There is no credential profile of that id.
+    ///
+    /// Sandboxer HTTP API v1, `updateEnvironment`.
+    pub async fn update_environment(
+        &self,
+        environment_id: &str,
+        request: models::UpdateSandboxEnvironmentRequest,
+    ) -> Result<models::SandboxEnvironmentResponse> {
+        let call = self
+            .begin(Operation::UpdateEnvironment, &[("environmentId", environment_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().update_environment(environment_id, &request).await)
+    }
+
+    /// Removes an environment; sandboxes started with it keep it.
+    ///
+    /// The default one cannot be removed, so one always remains.
+    ///
+    /// # Arguments
+    ///
+    /// * `environment_id`: The id of an environment, not of one of its versions. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `update_failed` (400): The change is not possible: the name is taken, or the default environment
+    ///   would go.
+    ///
+    /// Sandboxer HTTP API v1, `deleteEnvironment`.
+    pub async fn delete_environment(
+        &self,
+        environment_id: &str,
+    ) -> Result<models::SandboxEnvironmentResponse> {
+        let call = self
+            .begin(Operation::DeleteEnvironment, &[("environmentId", environment_id)])?;
+        call.finish(call.engine().delete_environment(environment_id).await)
+    }
+
+    /// Moves the caller's sandboxes from older versions of an environment to its latest.
+    ///
+    /// Secrets that the latest version lacks are wiped; sandboxes that are up get the rest at once. An
+    /// empty list moves none.
+    ///
+    /// # Arguments
+    ///
+    /// * `environment_id`: The id of an environment, not of one of its versions. Not empty.
+    /// * `request`: see
+    ///   [`UpgradeSandboxEnvironmentRequest`](crate::models::UpgradeSandboxEnvironmentRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    ///
+    /// Sandboxer HTTP API v1, `upgradeEnvironment`.
+    pub async fn upgrade_environment(
+        &self,
+        environment_id: &str,
+        request: models::UpgradeSandboxEnvironmentRequest,
+    ) -> Result<models::UpgradeSandboxEnvironmentResponse> {
+        let call = self
+            .begin(Operation::UpgradeEnvironment, &[("environmentId", environment_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().upgrade_environment(environment_id, &request).await)
+    }
+
+    /// Sets one variable of an environment.
+    ///
+    /// It makes a new version of the environment; sandboxes that run keep theirs.
+    ///
+    /// # Arguments
+    ///
+    /// * `environment_id`: The id of an environment, not of one of its versions. Not empty.
+    /// * `key`: The name of a variable: a letter or underscore and up to 127 letters, digits and
+    ///   underscores; some are reserved. Not empty, at most 128 characters. Matches
+    ///   `^[A-Za-z_][A-Za-z0-9_]*$`.
+    /// * `request`: see [`SetEnvironmentVarRequest`](crate::models::SetEnvironmentVarRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_key` (400): The name of a variable has characters that are not allowed.
+    /// * `invalid_env` (400): A variable has a bad or reserved name, or there are more than 100, or more
+    ///   than 64 KB.
+    ///
+    /// Sandboxer HTTP API v1, `setEnvironmentVar`.
+    pub async fn set_environment_var(
+        &self,
+        environment_id: &str,
+        key: &str,
+        request: models::SetEnvironmentVarRequest,
+    ) -> Result<models::EnvironmentItemChangeResponse> {
+        let call = self
+            .begin(
+                Operation::SetEnvironmentVar,
+                &[("environmentId", environment_id), ("key", key)],
+            )?;
+        let check_key = || -> Result<(), crate::wire::InvalidField> {
+            crate::wire::check::length("key", key, 1usize, Some(128usize))?;
+            crate::wire::check::pattern("key", key, "^[A-Za-z_][A-Za-z0-9_]*$")?;
+            Ok(())
+        };
+        call.validated(check_key())?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(
+            call.engine().set_environment_var(environment_id, key, &request).await,
+        )
+    }
+
+    /// Removes one variable of an environment.
+    ///
+    /// It makes a new version of the environment; sandboxes that run keep theirs.
+    ///
+    /// # Arguments
+    ///
+    /// * `environment_id`: The id of an environment, not of one of its versions. Not empty.
+    /// * `key`: The name of a variable: a letter or underscore and up to 127 letters, digits and
+    ///   underscores; some are reserved. Not empty, at most 128 characters. Matches
+    ///   `^[A-Za-z_][A-Za-z0-9_]*$`.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_key` (400): The name of a variable has characters that are not allowed.
+    ///
+    /// Sandboxer HTTP API v1, `deleteEnvironmentVar`.
+    pub async fn delete_environment_var(
+        &self,
+        environment_id: &str,
+        key: &str,
+    ) -> Result<models::EnvironmentItemChangeResponse> {
+        let call = self
+            .begin(
+                Operation::DeleteEnvironmentVar,
+                &[("environmentId", environment_id), ("key", key)],
+            )?;
+        let check_key = || -> Result<(), crate::wire::InvalidField> {
+            crate::wire::check::length("key", key, 1usize, Some(128usize))?;
+            crate::wire::check::pattern("key", key, "^[A-Za-z_][A-Za-z0-9_]*$")?;
+            Ok(())
+        };
+        call.validated(check_key())?;
+        call.finish(call.engine().delete_environment_var(environment_id, key).await)
+    }
+
+    /// Writes one secret file of an environment.
+    ///
+    /// It makes a new version of the environment; sandboxes that run keep theirs.
+    ///
+    /// # Arguments
+    ///
+    /// * `environment_id`: The id of an environment, not of one of its versions. Not empty.
+    /// * `request`: see [`SecretFileRequest`](crate::models::SecretFileRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_secret_path` (400): The path of a secret file is not inside the work folder.
+    ///
+    /// Sandboxer HTTP API v1, `setEnvironmentSecretFile`.
+    pub async fn set_environment_secret_file(
+        &self,
+        environment_id: &str,
+        request: models::SecretFileRequest,
+    ) -> Result<models::EnvironmentItemChangeResponse> {
+        let call = self
+            .begin(
+                Operation::SetEnvironmentSecretFile,
+                &[("environmentId", environment_id)],
+            )?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(
+            call.engine().set_environment_secret_file(environment_id, &request).await,
+        )
+    }
+
+    /// Removes one secret file of an environment.
+    ///
+    /// It makes a new version of the environment; sandboxes that run keep theirs.
+    ///
+    /// # Arguments
+    ///
+    /// * `environment_id`: The id of an environment, not of one of its versions. Not empty.
+    /// * `request`: see
+    ///   [`DeleteEnvironmentSecretFileParams`](crate::models::DeleteEnvironmentSecretFileParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_secret_path` (400): The path of a secret file is not inside the work folder.
+    ///
+    /// Sandboxer HTTP API v1, `deleteEnvironmentSecretFile`.
+    pub async fn delete_environment_secret_file(
+        &self,
+        environment_id: &str,
+        request: models::DeleteEnvironmentSecretFileParams,
+    ) -> Result<models::EnvironmentItemChangeResponse> {
+        let call = self
+            .begin(
+                Operation::DeleteEnvironmentSecretFile,
+                &[("environmentId", environment_id)],
+            )?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(
+            call
+                .engine()
+                .delete_environment_secret_file(environment_id, request.path.as_str())
+                .await,
+        )
+    }
+
+    /// Adds a repository to an environment, or changes its branch when it is there.
+    ///
+    /// It makes a new version of the environment; sandboxes that run keep theirs.
+    ///
+    /// # Arguments
+    ///
+    /// * `environment_id`: The id of an environment, not of one of its versions. Not empty.
+    /// * `request`: see [`SelectRepositoryRequest`](crate::models::SelectRepositoryRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `repository_not_found` (404): There is no repository of that number that the account can reach.
+    ///
+    /// Sandboxer HTTP API v1, `addEnvironmentRepo`.
+    pub async fn add_environment_repo(
+        &self,
+        environment_id: &str,
+        request: models::SelectRepositoryRequest,
+    ) -> Result<models::EnvironmentItemChangeResponse> {
+        let call = self
+            .begin(Operation::AddEnvironmentRepo, &[("environmentId", environment_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().add_environment_repo(environment_id, &request).await)
+    }
+
+    /// Removes a repository from an environment.
+    ///
+    /// It makes a new version of the environment; sandboxes that run keep theirs.
+    ///
+    /// # Arguments
+    ///
+    /// * `environment_id`: The id of an environment, not of one of its versions. Not empty.
+    /// * `repository_id`: The `databaseId` of a repository. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `deleteEnvironmentRepo`.
+    pub async fn delete_environment_repo(
+        &self,
+        environment_id: &str,
+        repository_id: &str,
+    ) -> Result<models::EnvironmentItemChangeResponse> {
+        let call = self
+            .begin(
+                Operation::DeleteEnvironmentRepo,
+                &[("environmentId", environment_id), ("repositoryId", repository_id)],
+            )?;
+        call.finish(
+            call.engine().delete_environment_repo(environment_id, repository_id).await,
         )
     }
 
@@ -94,7 +1551,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -133,7 +1591,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -153,7 +1612,7 @@ impl crate::Api {
         request: models::SandboxesParams,
     ) -> Result<models::SandboxListResponse> {
         let call = self.begin(Operation::Sandboxes, &[])?;
-        call.validated(request.validate())?;
+        call.validated(request.validate_for(call.dialect()))?;
         call.finish(
             call
                 .engine()
@@ -184,7 +1643,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -201,6 +1661,9 @@ impl crate::Api {
     /// * `invalid_setup_script` (400): The setup script is over 64 KiB.
     /// * `billing_required` (402): The wallet is empty or blocked.
     /// * `machine_class_plan_required` (403): The plan does not include this machine size.
+    /// * `machine_provider_required` (400): The machine size needs a provider named; an older rule.
+    /// * `monitoring_off_for_account` (409): Monitoring was asked for and the account has it off.
+    /// * `snapshots_off_for_account` (409): Snapshots were asked for and the account has them off.
     /// * `snapshot_not_found` (404): `from` names no snapshot or share code that may be used.
     /// * `idempotency_in_progress` (409): Another call with the same key is still at work.
     /// * `idempotency_key_reused` (409): The key was used with another body within 24 hours.
@@ -211,6 +1674,17 @@ impl crate::Api {
     /// * `no_ready_machine` (503): No machine was free and the call asked to fail fast; nothing was
     ///   created.
     /// * `out_of_capacity` (503): Creating sandboxes is paused.
+    /// * `invalid_name` (400): The name is empty or has characters that are not allowed.
+    /// * `invalid_hosted_ports` (400): A port to host is out of range or named twice, or there are more
+    ///   than 50.
+    /// * `invalid_files` (400): A file to write has a bad path, or there are more than 32, or more than 256
+    ///   KB.
+    /// * `count_requires_from` (400): Several sandboxes can be created at once only from a named snapshot
+    ///   or share code.
+    /// * `count_with_fail_fast` (400): Several sandboxes cannot be created at once with `failFast`.
+    /// * `count_with_hosted_ports` (400): Several sandboxes cannot be created at once with ports to host.
+    /// * `fail_fast_with_hosted_ports` (400): Ports cannot be hosted at creation with `failFast`.
+    /// * `invalid_access` (400): The visibility asked for is not possible in that wallet.
     ///
     /// Sandboxer HTTP API v1, `create`.
     pub async fn create(
@@ -218,8 +1692,56 @@ impl crate::Api {
         request: models::CreateSandboxRequest,
     ) -> Result<models::CreateSandboxResponse> {
         let call = self.begin(Operation::Create, &[])?;
-        call.validated(request.validate())?;
+        call.validated(request.validate_for(call.dialect()))?;
         call.finish(call.engine().create(&request).await)
+    }
+
+    /// Reads coarse load curves of many sandboxes, at most 30 points each.
+    ///
+    /// Sandboxes that are not monitored or have no points are left out. The hosted service has not written
+    /// down what it answers; the
+    /// local server answers as described.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`MetricsSummaryParams`](crate::models::MetricsSummaryParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
+    ///
+    /// Sandboxer HTTP API v1, `metricsSummary`.
+    pub async fn metrics_summary(
+        &self,
+        request: models::MetricsSummaryParams,
+    ) -> Result<models::MetricsSummaryResponse> {
+        let call = self.begin(Operation::MetricsSummary, &[])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(
+            call
+                .engine()
+                .metrics_summary(request.ids.as_deref(), request.window.as_deref())
+                .await,
+        )
     }
 
     /// Reads one sandbox. One that was cancelled is answered once and then not found.
@@ -237,7 +1759,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -271,7 +1794,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -294,7 +1818,7 @@ impl crate::Api {
         request: models::UpdateSandboxRequest,
     ) -> Result<models::SandboxInfoResponse> {
         let call = self.begin(Operation::Update, &[("sandboxId", sandbox_id)])?;
-        call.validated(request.validate())?;
+        call.validated(request.validate_for(call.dialect()))?;
         call.finish(call.engine().update(sandbox_id, &request).await)
     }
 
@@ -315,7 +1839,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -336,7 +1861,7 @@ impl crate::Api {
         request: models::DeleteSandboxParams,
     ) -> Result<models::DeletionOperationResponse> {
         let call = self.begin(Operation::DeleteSandbox, &[("sandboxId", sandbox_id)])?;
-        call.validated(request.validate())?;
+        call.validated(request.validate_for(call.dialect()))?;
         call.finish(
             call
                 .engine()
@@ -365,7 +1890,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -386,7 +1912,7 @@ impl crate::Api {
         request: models::StopRequest,
     ) -> Result<models::SandboxActionResponse> {
         let call = self.begin(Operation::Stop, &[("sandboxId", sandbox_id)])?;
-        call.validated(request.validate())?;
+        call.validated(request.validate_for(call.dialect()))?;
         call.finish(call.engine().stop(sandbox_id, &request).await)
     }
 
@@ -406,7 +1932,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -452,7 +1979,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -469,6 +1997,7 @@ impl crate::Api {
     /// * `unknown_environment` (400): There is no environment of that name or id.
     /// * `billing_required` (402): The wallet is empty or blocked.
     /// * `machine_class_plan_required` (403): The plan does not include this machine size.
+    /// * `machine_provider_required` (400): The machine size needs a provider named; an older rule.
     /// * `type_too_small` (409): The disk does not fit on the machine size asked for.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
@@ -478,6 +2007,8 @@ impl crate::Api {
     /// * `no_ready_machine` (503): No machine was free and the call asked to fail fast; nothing was
     ///   created.
     /// * `out_of_capacity` (503): Creating sandboxes is paused.
+    /// * `snapshot_data_expired` (409): The data of the stopped sandbox was removed, 14 days after it
+    ///   stopped.
     ///
     /// Sandboxer HTTP API v1, `resume`.
     pub async fn resume(
@@ -486,7 +2017,7 @@ impl crate::Api {
         request: models::ResumeRequest,
     ) -> Result<models::SandboxActionResponse> {
         let call = self.begin(Operation::Resume, &[("sandboxId", sandbox_id)])?;
-        call.validated(request.validate())?;
+        call.validated(request.validate_for(call.dialect()))?;
         call.finish(call.engine().resume(sandbox_id, &request).await)
     }
 
@@ -507,7 +2038,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -524,6 +2056,8 @@ impl crate::Api {
     /// * `unknown_environment` (400): There is no environment of that name or id.
     /// * `billing_required` (402): The wallet is empty or blocked.
     /// * `machine_class_plan_required` (403): The plan does not include this machine size.
+    /// * `machine_provider_required` (400): The machine size needs a provider named; an older rule.
+    /// * `monitoring_off_for_account` (409): Monitoring was asked for and the account has it off.
     /// * `type_too_small` (409): The disk does not fit on the machine size asked for.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
@@ -535,6 +2069,8 @@ impl crate::Api {
     /// * `no_ready_machine` (503): No machine was free and the call asked to fail fast; nothing was
     ///   created.
     /// * `out_of_capacity` (503): Creating sandboxes is paused.
+    /// * `snapshot_data_expired` (409): The data of the stopped sandbox was removed, 14 days after it
+    ///   stopped.
     ///
     /// Sandboxer HTTP API v1, `fork`.
     pub async fn fork(
@@ -543,7 +2079,7 @@ impl crate::Api {
         request: models::ForkRequest,
     ) -> Result<models::SandboxActionResponse> {
         let call = self.begin(Operation::Fork, &[("sandboxId", sandbox_id)])?;
-        call.validated(request.validate())?;
+        call.validated(request.validate_for(call.dialect()))?;
         call.finish(call.engine().fork(sandbox_id, &request).await)
     }
 
@@ -571,7 +2107,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -591,9 +2128,13 @@ impl crate::Api {
     ///   ran.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer.
-    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox; without `retryable` a
-    ///   command may be running.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     ///
     /// Sandboxer HTTP API v1, `command`.
     pub async fn command(
@@ -602,8 +2143,9 @@ impl crate::Api {
         request: models::CommandRequest,
     ) -> Result<models::CommandAnswer> {
         let call = self.begin(Operation::Command, &[("sandboxId", sandbox_id)])?;
-        call.validated(request.validate())?;
+        call.validated(request.validate_for(call.dialect()))?;
         let call = call.with_command_limit(request.timeout_seconds);
+        let request = call.with_variables(request)?;
         call.finish(call.engine().command(sandbox_id, &request).await)
     }
 
@@ -631,7 +2173,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -651,9 +2194,13 @@ impl crate::Api {
     ///   ran.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer.
-    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox; without `retryable` a
-    ///   command may be running.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     ///
     /// Sandboxer HTTP API v1, `commandStream`.
     pub async fn command_stream(
@@ -662,8 +2209,9 @@ impl crate::Api {
         request: models::CommandRequest,
     ) -> Result<ByteBody> {
         let call = self.begin(Operation::CommandStream, &[("sandboxId", sandbox_id)])?;
-        call.validated(request.validate())?;
+        call.validated(request.validate_for(call.dialect()))?;
         let call = call.with_command_limit(request.timeout_seconds);
+        let request = call.with_variables(request)?;
         let request = models::CommandStreamBody::from(request);
         call.finish_stream(call.engine().command_stream(sandbox_id, &request).await)
     }
@@ -687,7 +2235,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -698,7 +2247,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
     /// * `agent_outdated` (409): The sandbox runs an agent that cannot do this.
     ///
     /// Sandboxer HTTP API v1, `commandStatus`.
@@ -717,7 +2267,7 @@ impl crate::Api {
         call.validated(
             crate::wire::check::integer("processId", process_id, Some(1i64), None),
         )?;
-        call.validated(request.validate())?;
+        call.validated(request.validate_for(call.dialect()))?;
         call.finish(
             call
                 .engine()
@@ -749,7 +2299,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -760,7 +2311,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
     ///
     /// Sandboxer HTTP API v1, `stopCommand`.
     pub async fn stop_command(
@@ -801,7 +2353,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -812,7 +2365,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
     /// * `agent_outdated` (409): The sandbox runs an agent that cannot do this.
     ///
     /// Sandboxer HTTP API v1, `attachCommand`.
@@ -831,7 +2385,7 @@ impl crate::Api {
         call.validated(
             crate::wire::check::integer("processId", process_id, Some(1i64), None),
         )?;
-        call.validated(request.validate())?;
+        call.validated(request.validate_for(call.dialect()))?;
         call.finish_stream(
             call
                 .engine()
@@ -861,7 +2415,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -882,7 +2437,7 @@ impl crate::Api {
         request: models::CommandHistoryParams,
     ) -> Result<models::CommandListResponse> {
         let call = self.begin(Operation::CommandHistory, &[("sandboxId", sandbox_id)])?;
-        call.validated(request.validate())?;
+        call.validated(request.validate_for(call.dialect()))?;
         call.finish(
             call
                 .engine()
@@ -913,7 +2468,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -961,7 +2517,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -987,7 +2544,7 @@ impl crate::Api {
                 Operation::CommandLogs,
                 &[("sandboxId", sandbox_id), ("commandId", command_id)],
             )?;
-        call.validated(request.validate())?;
+        call.validated(request.validate_for(call.dialect()))?;
         call.finish(
             call
                 .engine()
@@ -1018,7 +2575,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -1060,7 +2618,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -1077,11 +2636,15 @@ impl crate::Api {
     ///   `size` in bytes.
     /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
     ///   ran.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
-    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox; without `retryable` a
-    ///   command may be running.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     ///
     /// Sandboxer HTTP API v1, `readFile`.
     pub async fn read_file(
@@ -1090,7 +2653,7 @@ impl crate::Api {
         request: models::ReadFileParams,
     ) -> Result<models::FileReadResponse> {
         let call = self.begin(Operation::ReadFile, &[("sandboxId", sandbox_id)])?;
-        call.validated(request.validate())?;
+        call.validated(request.validate_for(call.dialect()))?;
         call.finish(
             call
                 .engine()
@@ -1115,7 +2678,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -1132,11 +2696,15 @@ impl crate::Api {
     ///   `size` in bytes.
     /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
     ///   ran.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
-    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox; without `retryable` a
-    ///   command may be running.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     ///
     /// Sandboxer HTTP API v1, `writeFile`.
     pub async fn write_file(
@@ -1145,8 +2713,72 @@ impl crate::Api {
         request: models::FileWriteRequest,
     ) -> Result<models::FileWriteResponse> {
         let call = self.begin(Operation::WriteFile, &[("sandboxId", sandbox_id)])?;
-        call.validated(request.validate())?;
+        call.validated(request.validate_for(call.dialect()))?;
         call.finish(call.engine().write_file(sandbox_id, &request).await)
+    }
+
+    /// Removes a file, a link, or a folder with all that is in it.
+    ///
+    /// A link itself goes, not what it leads to. /home/user and /tmp cannot be removed.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`DeleteFileParams`](crate::models::DeleteFileParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `path_not_found` (404): There is no file at that path.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `folder_not_empty` (400): The path is a folder and `recursive` was not asked for, or it is one of
+    ///   the two roots.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `deleteFile`.
+    pub async fn delete_file(
+        &self,
+        sandbox_id: &str,
+        request: models::DeleteFileParams,
+    ) -> Result<models::FileDeleteResponse> {
+        let call = self.begin(Operation::DeleteFile, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(
+            call
+                .engine()
+                .delete_file(sandbox_id, request.path.as_str(), request.recursive)
+                .await,
+        )
     }
 
     /// Downloads one file of up to 50 MiB as raw bytes.
@@ -1165,7 +2797,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -1180,13 +2813,17 @@ impl crate::Api {
     /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
     /// * `file_too_large` (400): The file or content is over the size limit; details carry `limit` and
     ///   `size` in bytes.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
     /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
     ///   ran.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
-    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox; without `retryable` a
-    ///   command may be running.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     ///
     /// Sandboxer HTTP API v1, `artifact`.
     pub async fn artifact(
@@ -1195,7 +2832,7 @@ impl crate::Api {
         request: models::ArtifactParams,
     ) -> Result<ByteBody> {
         let call = self.begin(Operation::Artifact, &[("sandboxId", sandbox_id)])?;
-        call.validated(request.validate())?;
+        call.validated(request.validate_for(call.dialect()))?;
         call.finish_stream(
             call.engine().artifact(sandbox_id, request.path.as_str()).await,
         )
@@ -1218,7 +2855,8 @@ impl crate::Api {
     ///
     /// # Errors
     ///
-    /// A bad argument is refused before anything is sent. The service fails with:
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
     ///
     /// * `unauthorized` (401): The key is missing or not known.
     /// * `forbidden` (403): The key does not grant the action this operation needs.
@@ -1237,12 +2875,2065 @@ impl crate::Api {
         request: models::UsageParams,
     ) -> Result<models::SandboxUsageResponse> {
         let call = self.begin(Operation::Usage, &[("sandboxId", sandbox_id)])?;
-        call.validated(request.validate())?;
+        call.validated(request.validate_for(call.dialect()))?;
         call.finish(
             call
                 .engine()
                 .usage(sandbox_id, request.since.as_deref(), request.until.as_deref())
                 .await,
         )
+    }
+
+    /// Lets the members of the organisation that pays for a sandbox use it; cannot be undone.
+    ///
+    /// Only its creator may. Doing it again changes nothing. Its creator's sign-ins are wiped at its next
+    /// start; until it was stopped
+    /// and resumed, members can see and stop it, no more.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_sandbox` (400): No organisation pays for the sandbox.
+    ///
+    /// Sandboxer HTTP API v1, `share`.
+    pub async fn share(&self, sandbox_id: &str) -> Result<models::ShareSandboxResponse> {
+        let call = self.begin(Operation::Share, &[("sandboxId", sandbox_id)])?;
+        call.finish(call.engine().share(sandbox_id).await)
+    }
+
+    /// Power-cycles the machine of a sandbox that cannot be reached; its disk is not touched.
+    ///
+    /// It takes a minute or two; `health` is ok again when it is done. At most once in 10 minutes.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `sandbox_is_reachable` (409): The machine answers, so there is nothing to recover.
+    /// * `too_soon` (409): The machine was restarted less than 10 minutes ago.
+    /// * `no_machine` (409): The sandbox has no machine.
+    /// * `recover_unsupported` (409): The machine cannot be restarted; resume from the last snapshot.
+    /// * `reset_failed` (409): The machine did not restart.
+    ///
+    /// Sandboxer HTTP API v1, `recover`.
+    pub async fn recover(
+        &self,
+        sandbox_id: &str,
+    ) -> Result<models::RecoverSandboxResponse> {
+        let call = self.begin(Operation::Recover, &[("sandboxId", sandbox_id)])?;
+        call.finish(call.engine().recover(sandbox_id).await)
+    }
+
+    /// Gives an agent in the sandbox a task; the answer comes before it starts.
+    ///
+    /// With neither `new` nor `conversationId` it goes to the conversation that was active last.
+    /// Conversations run side by side up to a
+    /// number that depends on the memory; further ones wait. Follow it by its run's status or the sandbox's
+    /// events.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`PromptRequest`](crate::models::PromptRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `fast_mode_not_supported` (400): The model has no fast mode.
+    /// * `provider_not_configured` (409): The agent is not signed in; details carry `provider` and
+    ///   `setupUrl`.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    ///
+    /// Sandboxer HTTP API v1, `prompt`.
+    pub async fn prompt(
+        &self,
+        sandbox_id: &str,
+        request: models::PromptRequest,
+    ) -> Result<models::PromptResponse> {
+        let call = self.begin(Operation::Prompt, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().prompt(sandbox_id, &request).await)
+    }
+
+    /// Reads how far a prompt is.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `prompt_id`: The id that a prompt was answered with. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `promptRunStatus`.
+    pub async fn prompt_run_status(
+        &self,
+        sandbox_id: &str,
+        prompt_id: &str,
+    ) -> Result<models::PromptRunResponse> {
+        let call = self
+            .begin(
+                Operation::PromptRunStatus,
+                &[("sandboxId", sandbox_id), ("promptId", prompt_id)],
+            )?;
+        call.finish(call.engine().prompt_run_status(sandbox_id, prompt_id).await)
+    }
+
+    /// Lists what agents did in a sandbox, a page at a time, or streams it as server-sent events.
+    ///
+    /// The same event comes again with new content while it grows; its id stays. A cursor is the unpadded
+    /// base64url of
+    /// `<timestamp>:<id>` of an event, so one can be made from any event; one that cannot be read is
+    /// ignored. After the last page, ask again
+    /// with the last cursor that was not null.
+    ///
+    /// As a stream, each message's id is such a cursor and its data is one event, or an object whose
+    /// `events` lists several. The stream goes
+    /// on after `cursor`, or after `Last-Event-ID`, which wins. It is always in ascending order, and
+    /// `limit` has no effect on it. Messages called `ping` or `heartbeat`
+    /// and comments are signs of life, one every 15 seconds of silence; one called `error` carries `code`
+    /// and `message` and ends the stream. A
+    /// service that does not stream answers with a page, or with 406, 415 or 501: then poll. Sandboxes
+    /// without a prompt have no events.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`EventsParams`](crate::models::EventsParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `invalid_limit` (400): `limit` is outside its range.
+    ///
+    /// Sandboxer HTTP API v1, `events`.
+    pub async fn events(
+        &self,
+        sandbox_id: &str,
+        request: models::EventsParams,
+    ) -> Result<models::EventsResponse> {
+        let call = self.begin(Operation::Events, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(
+            call
+                .engine()
+                .events(
+                    sandbox_id,
+                    request.conversation.as_deref(),
+                    request.cursor.as_deref(),
+                    request.limit,
+                    request.sort.as_ref(),
+                    request.kind.as_deref(),
+                )
+                .await,
+        )
+    }
+
+    /// Streams what agents do in a sandbox as server-sent events, oldest first, and goes on with what
+    /// comes.
+    ///
+    /// The same event comes again with new content while it grows; its id stays. A cursor is the unpadded
+    /// base64url of
+    /// `<timestamp>:<id>` of an event, so one can be made from any event; one that cannot be read is
+    /// ignored. After the last page, ask again
+    /// with the last cursor that was not null.
+    ///
+    /// As a stream, each message's id is such a cursor and its data is one event, or an object whose
+    /// `events` lists several. The stream goes
+    /// on after `cursor`, or after `Last-Event-ID`, which wins. It is always in ascending order, and
+    /// `limit` has no effect on it. Messages called `ping` or `heartbeat`
+    /// and comments are signs of life, one every 15 seconds of silence; one called `error` carries `code`
+    /// and `message` and ends the stream. A
+    /// service that does not stream answers with a page, or with 406, 415 or 501: then poll. Sandboxes
+    /// without a prompt have no events.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`EventsStreamParams`](crate::models::EventsStreamParams).
+    ///
+    /// The answer is read as it comes: server-sent events, each with a JSON document as its data.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `invalid_limit` (400): `limit` is outside its range.
+    ///
+    /// Sandboxer HTTP API v1, `eventsStream`.
+    pub async fn events_stream(
+        &self,
+        sandbox_id: &str,
+        request: models::EventsStreamParams,
+    ) -> Result<ByteBody> {
+        let call = self.begin(Operation::EventsStream, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish_stream(
+            call
+                .engine()
+                .events_stream(
+                    sandbox_id,
+                    request.conversation.as_deref(),
+                    request.cursor.as_deref(),
+                    request.limit,
+                    Some(&models::SortOrder::Asc),
+                    request.kind.as_deref(),
+                )
+                .await,
+        )
+    }
+
+    /// Lists the conversations of a sandbox, the one prompted last first.
+    ///
+    /// The whole list; it is not paged. Exactly one is current, unless there is none.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    ///
+    /// Sandboxer HTTP API v1, `conversations`.
+    pub async fn conversations(
+        &self,
+        sandbox_id: &str,
+    ) -> Result<models::ConversationsResponse> {
+        let call = self.begin(Operation::Conversations, &[("sandboxId", sandbox_id)])?;
+        call.finish(call.engine().conversations(sandbox_id).await)
+    }
+
+    /// Sends a message into the turn that an agent is at.
+    ///
+    /// It is not a run of its own: there is nothing to wait for. `no_running_turn` says why in
+    /// `details.reason`: `turn_ended` (with
+    /// `lastTurn`), `turn_not_started` (try again soon), `no_turn`, `not_running` or `delivery_failed`.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`SteerRequest`](crate::models::SteerRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `no_running_turn` (409): There is no turn to speak into; details carry `reason`, and `lastTurn`
+    ///   when one has ended.
+    ///
+    /// Sandboxer HTTP API v1, `steer`.
+    pub async fn steer(
+        &self,
+        sandbox_id: &str,
+        request: models::SteerRequest,
+    ) -> Result<models::SteerResponse> {
+        let call = self.begin(Operation::Steer, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().steer(sandbox_id, &request).await)
+    }
+
+    /// Stops the turn of one conversation or, when none is named, of every conversation of the sandbox.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`InterruptParams`](crate::models::InterruptParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    ///
+    /// Sandboxer HTTP API v1, `interrupt`.
+    pub async fn interrupt(
+        &self,
+        sandbox_id: &str,
+        request: models::InterruptParams,
+    ) -> Result<models::SandboxActionResponse> {
+        let call = self.begin(Operation::Interrupt, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(
+            call.engine().interrupt(sandbox_id, request.conversation.as_deref()).await,
+        )
+    }
+
+    /// Gives the URL of the sandbox's desktop; call again while it is being made.
+    ///
+    /// Calling again while a desktop is up answers with the same one. The local server has no screen to
+    /// show: it answers with a page
+    /// of its own on the first call.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`DesktopParams`](crate::models::DesktopParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `browser_not_ready` (503): The desktop's browser is still starting.
+    ///
+    /// Sandboxer HTTP API v1, `desktop`.
+    pub async fn desktop(
+        &self,
+        sandbox_id: &str,
+        request: models::DesktopParams,
+    ) -> Result<models::DesktopResponse> {
+        let call = self.begin(Operation::Desktop, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        let body = request.body();
+        call.finish(
+            call
+                .engine()
+                .desktop(sandbox_id, request.theme.as_ref(), request.vnc, &body)
+                .await,
+        )
+    }
+
+    /// Lists the ports of a sandbox that are reachable from outside, with their URLs.
+    ///
+    /// The hosted service has not written down what it answers; the local server answers as described.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `listHostedPorts`.
+    pub async fn list_hosted_ports(
+        &self,
+        sandbox_id: &str,
+    ) -> Result<models::HostedPortsResponse> {
+        let call = self.begin(Operation::ListHostedPorts, &[("sandboxId", sandbox_id)])?;
+        call.finish(call.engine().list_hosted_ports(sandbox_id).await)
+    }
+
+    /// Makes a port of a sandbox reachable from outside.
+    ///
+    /// Doing it again answers with the same URL and token; `localhost` is set anew by each call. Unless
+    /// `localhost` is true, the
+    /// program has to listen on 0.0.0.0.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`HostPortRequest`](crate::models::HostPortRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    ///
+    /// Sandboxer HTTP API v1, `hostPort`.
+    pub async fn host_port(
+        &self,
+        sandbox_id: &str,
+        request: models::HostPortRequest,
+    ) -> Result<models::HostPortResponse> {
+        let call = self.begin(Operation::HostPort, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().host_port(sandbox_id, &request).await)
+    }
+
+    /// Ends the reachability of a port from outside.
+    ///
+    /// A port that is not hosted is answered the same way.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`UnhostPortParams`](crate::models::UnhostPortParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `unhostPort`.
+    pub async fn unhost_port(
+        &self,
+        sandbox_id: &str,
+        request: models::UnhostPortParams,
+    ) -> Result<models::SuccessResponse> {
+        let call = self.begin(Operation::UnhostPort, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().unhost_port(sandbox_id, request.port).await)
+    }
+
+    /// Lets the owner of an SSH key sign in to a sandbox, and says where.
+    ///
+    /// The key is a public one in OpenSSH form; a private key is refused. The port is 22 unless
+    /// `sshEndpoint` gives a host and port.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`SshKeyRequest`](crate::models::SshKeyRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_ssh_key` (400): The key is not a public key in OpenSSH form.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `ssh_host_key_unavailable` (503): The sandbox's host key is not known yet.
+    ///
+    /// Sandboxer HTTP API v1, `sshKey`.
+    pub async fn ssh_key(
+        &self,
+        sandbox_id: &str,
+        request: models::SshKeyRequest,
+    ) -> Result<models::SshKeyResponse> {
+        let call = self.begin(Operation::SshKey, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().ssh_key(sandbox_id, &request).await)
+    }
+
+    /// Reads a sandbox's load now.
+    ///
+    /// The hosted service has not written down what it answers; the local server answers as described.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    ///
+    /// Sandboxer HTTP API v1, `stats`.
+    pub async fn stats(&self, sandbox_id: &str) -> Result<models::StatsResponse> {
+        let call = self.begin(Operation::Stats, &[("sandboxId", sandbox_id)])?;
+        call.finish(call.engine().stats(sandbox_id).await)
+    }
+
+    /// Reads a sandbox's load over time, up to a week back.
+    ///
+    /// Samples are taken every 30 seconds and kept for 8 days. A point averages 30 seconds in `1h`, 10
+    /// minutes in `24h`, an hour in `1w`.
+    /// The hosted service has not written down what it answers; the local server answers as described.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`MetricsParams`](crate::models::MetricsParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `monitoring_off` (409): The sandbox was created with monitoring off.
+    ///
+    /// Sandboxer HTTP API v1, `metrics`.
+    pub async fn metrics(
+        &self,
+        sandbox_id: &str,
+        request: models::MetricsParams,
+    ) -> Result<models::MetricsResponse> {
+        let call = self.begin(Operation::Metrics, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().metrics(sandbox_id, request.window.as_deref()).await)
+    }
+
+    /// Lists the agents that can be prompted and the models each takes.
+    ///
+    /// A model that is not listed may still be asked for by its id. The hosted service has not written down
+    /// what it answers; the local
+    /// server answers as described.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    ///
+    /// Sandboxer HTTP API v1, `providerModels`.
+    pub async fn provider_models(&self) -> Result<models::ProviderModelsResponse> {
+        let call = self.begin(Operation::ProviderModels, &[])?;
+        call.finish(call.engine().provider_models().await)
+    }
+
+    /// Lists the wallet's named snapshots, newest first, and how many it may have.
+    ///
+    /// The whole list; it is not paged.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
+    ///
+    /// Sandboxer HTTP API v1, `listNamedSnapshots`.
+    pub async fn list_named_snapshots(
+        &self,
+    ) -> Result<models::NamedSnapshotListResponse> {
+        let call = self.begin(Operation::ListNamedSnapshots, &[])?;
+        call.finish(call.engine().list_named_snapshots().await)
+    }
+
+    /// Saves a sandbox's disk under a name; read it until it is ready.
+    ///
+    /// A sandbox that is up is captured anew, which takes minutes. Under a name in use, the old snapshot is
+    /// replaced once the new one is
+    /// ready. A named snapshot does not depend on its sandbox and does not expire.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`NamedSnapshotSaveRequest`](crate::models::NamedSnapshotSaveRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_name` (400): The name is empty or has characters that are not allowed.
+    /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `save_in_progress` (409): A save under that name is under way.
+    /// * `named_snapshot_limit` (409): The wallet has as many named snapshots as its plan allows.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `no_snapshot` (409): The sandbox keeps no snapshots and its disk is gone.
+    ///
+    /// Sandboxer HTTP API v1, `saveNamedSnapshot`.
+    pub async fn save_named_snapshot(
+        &self,
+        request: models::NamedSnapshotSaveRequest,
+    ) -> Result<models::NamedSnapshotSavingResponse> {
+        let call = self.begin(Operation::SaveNamedSnapshot, &[])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().save_named_snapshot(&request).await)
+    }
+
+    /// Reads one named snapshot.
+    ///
+    /// # Arguments
+    ///
+    /// * `name`: The name of a named snapshot. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `getNamedSnapshot`.
+    pub async fn get_named_snapshot(
+        &self,
+        name: &str,
+    ) -> Result<models::NamedSnapshotInfoResponse> {
+        let call = self.begin(Operation::GetNamedSnapshot, &[("name", name)])?;
+        call.finish(call.engine().get_named_snapshot(name).await)
+    }
+
+    /// Removes a named snapshot and its share codes; sandboxes made from it stay.
+    ///
+    /// # Arguments
+    ///
+    /// * `name`: The name of a named snapshot. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `save_in_progress` (409): A save under that name is under way.
+    ///
+    /// Sandboxer HTTP API v1, `deleteNamedSnapshot`.
+    pub async fn delete_named_snapshot(
+        &self,
+        name: &str,
+    ) -> Result<models::NamedSnapshotDeletedResponse> {
+        let call = self.begin(Operation::DeleteNamedSnapshot, &[("name", name)])?;
+        call.finish(call.engine().delete_named_snapshot(name).await)
+    }
+
+    /// Lists the share codes of a named snapshot, revoked ones too, by their first characters.
+    ///
+    /// # Arguments
+    ///
+    /// * `name`: The name of a named snapshot. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `listSnapshotShares`.
+    pub async fn list_snapshot_shares(
+        &self,
+        name: &str,
+    ) -> Result<models::NamedSnapshotShareListResponse> {
+        let call = self.begin(Operation::ListSnapshotShares, &[("name", name)])?;
+        call.finish(call.engine().list_snapshot_shares(name).await)
+    }
+
+    /// Makes a share code for a named snapshot; it is in this answer and nowhere else.
+    ///
+    /// Any account can create sandboxes from it and pays for them; they do not get the variables of the
+    /// sandbox that was saved.
+    /// Saving the name again changes what the code gives.
+    ///
+    /// # Arguments
+    ///
+    /// * `name`: The name of a named snapshot. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `createSnapshotShare`.
+    pub async fn create_snapshot_share(
+        &self,
+        name: &str,
+    ) -> Result<models::NamedSnapshotShareCreatedResponse> {
+        let call = self.begin(Operation::CreateSnapshotShare, &[("name", name)])?;
+        call.finish(call.engine().create_snapshot_share(name).await)
+    }
+
+    /// Revokes a share code; sandboxes made with it stay.
+    ///
+    /// # Arguments
+    ///
+    /// * `name`: The name of a named snapshot. Not empty.
+    /// * `share_id`: The id of a share code; not the code itself. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `revokeSnapshotShare`.
+    pub async fn revoke_snapshot_share(
+        &self,
+        name: &str,
+        share_id: &str,
+    ) -> Result<models::NamedSnapshotShareRevokedResponse> {
+        let call = self
+            .begin(
+                Operation::RevokeSnapshotShare,
+                &[("name", name), ("shareId", share_id)],
+            )?;
+        call.finish(call.engine().revoke_snapshot_share(name, share_id).await)
+    }
+
+    /// Lists the completed snapshots of all the caller's sandboxes, a page at a time.
+    ///
+    /// Snapshots that are behind a named one, or being deleted, are left out.
+    ///
+    /// # Arguments
+    ///
+    /// * `request`: see [`ListSnapshotsParams`](crate::models::ListSnapshotsParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `invalid_limit` (400): `limit` is outside its range.
+    ///
+    /// Sandboxer HTTP API v1, `listSnapshots`.
+    pub async fn list_snapshots(
+        &self,
+        request: models::ListSnapshotsParams,
+    ) -> Result<models::SnapshotListResponse> {
+        let call = self.begin(Operation::ListSnapshots, &[])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(
+            call
+                .engine()
+                .list_snapshots(
+                    request.cursor.as_deref(),
+                    request.limit,
+                    request.sort.as_ref(),
+                )
+                .await,
+        )
+    }
+
+    /// Lists the completed snapshots of one sandbox, a page at a time.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`ListSandboxSnapshotsParams`](crate::models::ListSandboxSnapshotsParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_limit` (400): `limit` is outside its range.
+    ///
+    /// Sandboxer HTTP API v1, `listSandboxSnapshots`.
+    pub async fn list_sandbox_snapshots(
+        &self,
+        sandbox_id: &str,
+        request: models::ListSandboxSnapshotsParams,
+    ) -> Result<models::SnapshotListResponse> {
+        let call = self
+            .begin(Operation::ListSandboxSnapshots, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(
+            call
+                .engine()
+                .list_sandbox_snapshots(
+                    sandbox_id,
+                    request.cursor.as_deref(),
+                    request.limit,
+                    request.sort.as_ref(),
+                )
+                .await,
+        )
+    }
+
+    /// Deletes every snapshot of a sandbox that is not behind a named one, for good.
+    ///
+    /// They are gone from every list at once. The sandbox itself and named snapshots stay.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`DeleteSandboxSnapshotsParams`](crate::models::DeleteSandboxSnapshotsParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `delete_confirmation_required` (409): The confirmation header is missing or names another id;
+    ///   details carry `targetId`.
+    ///
+    /// Sandboxer HTTP API v1, `deleteSandboxSnapshots`.
+    pub async fn delete_sandbox_snapshots(
+        &self,
+        sandbox_id: &str,
+        request: models::DeleteSandboxSnapshotsParams,
+    ) -> Result<models::DeletionOperationListResponse> {
+        let call = self
+            .begin(Operation::DeleteSandboxSnapshots, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(
+            call
+                .engine()
+                .delete_sandbox_snapshots(
+                    sandbox_id,
+                    request.confirm_delete.as_deref().unwrap_or(sandbox_id),
+                )
+                .await,
+        )
+    }
+
+    /// Reads the newest completed snapshot of a sandbox.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `getLatestSandboxSnapshot`.
+    pub async fn get_latest_sandbox_snapshot(
+        &self,
+        sandbox_id: &str,
+    ) -> Result<models::SnapshotLatestResponse> {
+        let call = self
+            .begin(Operation::GetLatestSandboxSnapshot, &[("sandboxId", sandbox_id)])?;
+        call.finish(call.engine().get_latest_sandbox_snapshot(sandbox_id).await)
+    }
+
+    /// Deletes one snapshot for good.
+    ///
+    /// # Arguments
+    ///
+    /// * `snapshot_id`: The id of a snapshot. Not empty.
+    /// * `request`: see [`DeleteSnapshotParams`](crate::models::DeleteSnapshotParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `delete_confirmation_required` (409): The confirmation header is missing or names another id;
+    ///   details carry `targetId`.
+    ///
+    /// Sandboxer HTTP API v1, `deleteSnapshot`.
+    pub async fn delete_snapshot(
+        &self,
+        snapshot_id: &str,
+        request: models::DeleteSnapshotParams,
+    ) -> Result<models::DeletionOperationResponse> {
+        let call = self
+            .begin(Operation::DeleteSnapshot, &[("snapshotId", snapshot_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(
+            call
+                .engine()
+                .delete_snapshot(
+                    snapshot_id,
+                    request.confirm_delete.as_deref().unwrap_or(snapshot_id),
+                )
+                .await,
+        )
+    }
+
+    /// Lists every file of a snapshot as one flat list.
+    ///
+    /// Files of the base image are left out; Docker volumes are below `__dockervol__/`. Without a list,
+    /// `treeAvailable` is false and
+    /// `reason` says why: `legacy_snapshot` or `inventory_too_large`.
+    ///
+    /// # Arguments
+    ///
+    /// * `snapshot_id`: The id of a snapshot. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `getSnapshotTree`.
+    pub async fn get_snapshot_tree(
+        &self,
+        snapshot_id: &str,
+    ) -> Result<models::SnapshotTreeResponse> {
+        let call = self
+            .begin(Operation::GetSnapshotTree, &[("snapshotId", snapshot_id)])?;
+        call.finish(call.engine().get_snapshot_tree(snapshot_id).await)
+    }
+
+    /// Downloads a file of a snapshot as raw bytes, or a folder as a tar archive.
+    ///
+    /// Works while the sandbox is stopped.
+    ///
+    /// # Arguments
+    ///
+    /// * `snapshot_id`: The id of a snapshot. Not empty.
+    /// * `request`: see [`GetSnapshotFileParams`](crate::models::GetSnapshotFileParams).
+    ///
+    /// The answer is read as it comes: the bytes, unchanged.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `path_not_found` (404): There is no file at that path.
+    /// * `legacy_snapshot` (409): The snapshot is too old to read files from.
+    /// * `snapshot_not_indexed` (409): The list of the snapshot's files is not made yet.
+    /// * `base_image_file` (409): The file belongs to the base image, which snapshots do not hold.
+    /// * `is_symlink` (409): The path is a link, which has no content.
+    /// * `range_not_satisfiable` (416): The range begins after the end of the file.
+    ///
+    /// Sandboxer HTTP API v1, `getSnapshotFile`.
+    pub async fn get_snapshot_file(
+        &self,
+        snapshot_id: &str,
+        request: models::GetSnapshotFileParams,
+    ) -> Result<ByteBody> {
+        let call = self
+            .begin(Operation::GetSnapshotFile, &[("snapshotId", snapshot_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish_stream(
+            call
+                .engine()
+                .get_snapshot_file(
+                    snapshot_id,
+                    request.path.as_deref(),
+                    request.range.as_deref(),
+                )
+                .await,
+        )
+    }
+
+    /// Gives signed URLs for every piece of a snapshot and those it builds on.
+    ///
+    /// To rebuild the disk, take the generations in ascending order: put a generation's pieces together,
+    /// decompress them with zstd and
+    /// unpack the archive; later generations overwrite and delete.
+    ///
+    /// # Arguments
+    ///
+    /// * `snapshot_id`: The id of a snapshot. Not empty.
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    ///
+    /// Sandboxer HTTP API v1, `getSnapshotDownload`.
+    pub async fn get_snapshot_download(
+        &self,
+        snapshot_id: &str,
+    ) -> Result<models::SnapshotDownloadResponse> {
+        let call = self
+            .begin(Operation::GetSnapshotDownload, &[("snapshotId", snapshot_id)])?;
+        call.finish(call.engine().get_snapshot_download(snapshot_id).await)
+    }
+
+    /// Lists what is in a folder, one level deep, by name; links are shown as links.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`ListFilesParams`](crate::models::ListFilesParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `path_not_found` (404): There is no file at that path.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `not_a_folder` (400): The path is not a folder.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `listFiles`.
+    pub async fn list_files(
+        &self,
+        sandbox_id: &str,
+        request: models::ListFilesParams,
+    ) -> Result<models::FileListResponse> {
+        let call = self.begin(Operation::ListFiles, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().list_files(sandbox_id, request.path.as_deref()).await)
+    }
+
+    /// Reads what a file, folder or link is; a link is not followed.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`GetFileInfoParams`](crate::models::GetFileInfoParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `path_not_found` (404): There is no file at that path.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `getFileInfo`.
+    pub async fn get_file_info(
+        &self,
+        sandbox_id: &str,
+        request: models::GetFileInfoParams,
+    ) -> Result<models::FileInfoResponse> {
+        let call = self.begin(Operation::GetFileInfo, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().get_file_info(sandbox_id, request.path.as_str()).await)
+    }
+
+    /// Makes a folder and those above it; one that is there is fine.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`FileFolderRequest`](crate::models::FileFolderRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `not_a_folder` (400): The path is not a folder.
+    /// * `invalid_mode` (400): The permission bits are not three or four octal digits.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `createFolder`.
+    pub async fn create_folder(
+        &self,
+        sandbox_id: &str,
+        request: models::FileFolderRequest,
+    ) -> Result<models::FileInfoResponse> {
+        let call = self.begin(Operation::CreateFolder, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().create_folder(sandbox_id, &request).await)
+    }
+
+    /// Moves a file, folder or link, making the folders above its new place; a link itself is moved.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`FileMoveRequest`](crate::models::FileMoveRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `path_not_found` (404): There is no file at that path.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `already_exists` (400): There is something at the destination and `overwrite` was not asked for.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `moveFile`.
+    pub async fn move_file(
+        &self,
+        sandbox_id: &str,
+        request: models::FileMoveRequest,
+    ) -> Result<models::FileMoveResponse> {
+        let call = self.begin(Operation::MoveFile, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().move_file(sandbox_id, &request).await)
+    }
+
+    /// Sets the permission bits of a file or folder; its owner stays.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`FilePermissionsRequest`](crate::models::FilePermissionsRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `path_not_found` (404): There is no file at that path.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `invalid_mode` (400): The permission bits are not three or four octal digits.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `setFilePermissions`.
+    pub async fn set_file_permissions(
+        &self,
+        sandbox_id: &str,
+        request: models::FilePermissionsRequest,
+    ) -> Result<models::FileInfoResponse> {
+        let call = self
+            .begin(Operation::SetFilePermissions, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().set_file_permissions(sandbox_id, &request).await)
+    }
+
+    /// Finds files and folders by name, at most 10,000; links are not followed.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`SearchFilesParams`](crate::models::SearchFilesParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `path_not_found` (404): There is no file at that path.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `invalid_pattern` (400): The pattern or regular expression cannot be read.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `searchFiles`.
+    pub async fn search_files(
+        &self,
+        sandbox_id: &str,
+        request: models::SearchFilesParams,
+    ) -> Result<models::FileSearchResponse> {
+        let call = self.begin(Operation::SearchFiles, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(
+            call
+                .engine()
+                .search_files(
+                    sandbox_id,
+                    request.path.as_deref(),
+                    request.pattern.as_str(),
+                )
+                .await,
+        )
+    }
+
+    /// Finds lines of text files, at most 1,000; binary files are left out.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`FindInFilesParams`](crate::models::FindInFilesParams).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// It only reads: a try that failed on the way, timed out, was throttled or met a fault of the service
+    /// is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `path_not_found` (404): There is no file at that path.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `invalid_pattern` (400): The pattern or regular expression cannot be read.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `findInFiles`.
+    pub async fn find_in_files(
+        &self,
+        sandbox_id: &str,
+        request: models::FindInFilesParams,
+    ) -> Result<models::FileFindResponse> {
+        let call = self.begin(Operation::FindInFiles, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(
+            call
+                .engine()
+                .find_in_files(
+                    sandbox_id,
+                    request.path.as_deref(),
+                    request.pattern.as_str(),
+                    request.regex,
+                )
+                .await,
+        )
+    }
+
+    /// Replaces every occurrence of a text in files of up to 5 MiB; one that fails does not stop the
+    /// others.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`FileReplaceRequest`](crate::models::FileReplaceRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// A try is repeated only when it was not sent or the service says that the same call may be sent
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `replaceInFiles`.
+    pub async fn replace_in_files(
+        &self,
+        sandbox_id: &str,
+        request: models::FileReplaceRequest,
+    ) -> Result<models::FileReplaceResponse> {
+        let call = self.begin(Operation::ReplaceInFiles, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().replace_in_files(sandbox_id, &request).await)
+    }
+
+    /// Gives a URL that a file of any size can be put to, without a key.
+    ///
+    /// PUT the raw bytes to it. Folders above the file are made; an old file is replaced only when the new
+    /// one is complete. The URL
+    /// is good for its path alone, links resolved.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`FileUrlRequest`](crate::models::FileUrlRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `createUploadUrl`.
+    pub async fn create_upload_url(
+        &self,
+        sandbox_id: &str,
+        request: models::FileUrlRequest,
+    ) -> Result<models::FileUrlResponse> {
+        let call = self.begin(Operation::CreateUploadUrl, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().create_upload_url(sandbox_id, &request).await)
+    }
+
+    /// Gives a URL that a file of any size can be got from, without a key.
+    ///
+    /// The URL is good for its path alone, links resolved.
+    ///
+    /// # Arguments
+    ///
+    /// * `sandbox_id`: The id of a sandbox. Not empty.
+    /// * `request`: see [`FileUrlRequest`](crate::models::FileUrlRequest).
+    ///
+    /// The answer keeps fields it does not know.
+    ///
+    /// Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    ///
+    /// # Repetition
+    ///
+    /// Doing it again leaves the same end state, so a try that failed on the way, timed out, was throttled
+    /// or met a fault of the service is repeated.
+    ///
+    /// # Errors
+    ///
+    /// A bad argument, or one that the client's dialect does not have, is refused before anything is sent.
+    /// The service fails with:
+    ///
+    /// * `unauthorized` (401): The key is missing or not known.
+    /// * `forbidden` (403): The key does not grant the action this operation needs.
+    /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
+    ///   range, or is missing.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `method_not_allowed` (405): The path exists, but not with this method.
+    /// * `body_too_large` (413): The request body is larger than the operation takes.
+    /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `invalid_json` (400): The body is not JSON.
+    /// * `path_not_found` (404): There is no file at that path.
+    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
+    /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
+    ///   ran.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
+    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it under 400.
+    /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
+    ///   `state`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    ///
+    /// Sandboxer HTTP API v1, `createDownloadUrl`.
+    pub async fn create_download_url(
+        &self,
+        sandbox_id: &str,
+        request: models::FileUrlRequest,
+    ) -> Result<models::FileUrlResponse> {
+        let call = self
+            .begin(Operation::CreateDownloadUrl, &[("sandboxId", sandbox_id)])?;
+        call.validated(request.validate_for(call.dialect()))?;
+        call.finish(call.engine().create_download_url(sandbox_id, &request).await)
     }
 }

@@ -53,6 +53,240 @@ const _: () = {
 
 #[allow(clippy::all)]
 impl Client {
+    pub async fn get_data_retention<'a>(
+        &'a self,
+    ) -> Result<
+        ResponseValue<crate::generated::models::DataRetentionPolicyResponse>,
+        Error<()>,
+    > {
+        let url = format!("{}/account/data-retention", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "get_data_retention",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn update_data_retention<'a>(
+        &'a self,
+        body: &'a crate::generated::models::DataRetentionUpdateRequest,
+    ) -> Result<
+        ResponseValue<crate::generated::models::DataRetentionPolicyResponse>,
+        Error<()>,
+    > {
+        let url = format!("{}/account/data-retention", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .patch(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "update_data_retention",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn api_keys<'a>(
+        &'a self,
+    ) -> Result<ResponseValue<crate::generated::models::ApiKeysResponse>, Error<()>> {
+        let url = format!("{}/api-keys", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "api_keys",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn create_scoped_api_key<'a>(
+        &'a self,
+        body: &'a crate::generated::models::CreateScopedApiKeyRequest,
+    ) -> Result<
+        ResponseValue<crate::generated::models::ApiKeySecretResponse>,
+        Error<()>,
+    > {
+        let url = format!("{}/api-keys/scoped", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "create_scoped_api_key",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn revoke_api_key<'a>(
+        &'a self,
+        api_key_id: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::ApiKeyRevokeResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/api-keys/{}", self.baseurl, encode_path(& api_key_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .delete(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "revoke_api_key",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn rotate_api_key<'a>(
+        &'a self,
+        api_key_id: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::ApiKeySecretResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/api-keys/{}/rotate", self.baseurl, encode_path(& api_key_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "rotate_api_key",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn api_key_usage<'a>(
+        &'a self,
+        api_key_id: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::ApiKeyUsageResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/api-keys/{}/usage", self.baseurl, encode_path(& api_key_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "api_key_usage",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
     pub async fn get_deletion_operation<'a>(
         &'a self,
         operation_id: &'a str,
@@ -78,6 +312,411 @@ impl Client {
             .build()?;
         let info = OperationInfo {
             operation_id: "get_deletion_operation",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn environments<'a>(
+        &'a self,
+    ) -> Result<
+        ResponseValue<crate::generated::models::SandboxEnvironmentListResponse>,
+        Error<()>,
+    > {
+        let url = format!("{}/environments", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "environments",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn create_environment<'a>(
+        &'a self,
+        body: &'a crate::generated::models::CreateSandboxEnvironmentRequest,
+    ) -> Result<
+        ResponseValue<crate::generated::models::SandboxEnvironmentListResponse>,
+        Error<()>,
+    > {
+        let url = format!("{}/environments", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "create_environment",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn update_environment<'a>(
+        &'a self,
+        environment_id: &'a str,
+        body: &'a crate::generated::models::UpdateSandboxEnvironmentRequest,
+    ) -> Result<
+        ResponseValue<crate::generated::models::SandboxEnvironmentResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/environments/{}", self.baseurl, encode_path(& environment_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .put(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "update_environment",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn delete_environment<'a>(
+        &'a self,
+        environment_id: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::SandboxEnvironmentResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/environments/{}", self.baseurl, encode_path(& environment_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .delete(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "delete_environment",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn add_environment_repo<'a>(
+        &'a self,
+        environment_id: &'a str,
+        body: &'a crate::generated::models::SelectRepositoryRequest,
+    ) -> Result<
+        ResponseValue<crate::generated::models::EnvironmentItemChangeResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/environments/{}/repos", self.baseurl, encode_path(& environment_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "add_environment_repo",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn delete_environment_repo<'a>(
+        &'a self,
+        environment_id: &'a str,
+        repository_id: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::EnvironmentItemChangeResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/environments/{}/repos/{}", self.baseurl, encode_path(& environment_id
+            .to_string()), encode_path(& repository_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .delete(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "delete_environment_repo",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn set_environment_secret_file<'a>(
+        &'a self,
+        environment_id: &'a str,
+        body: &'a crate::generated::models::SecretFileRequest,
+    ) -> Result<
+        ResponseValue<crate::generated::models::EnvironmentItemChangeResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/environments/{}/secret-files", self.baseurl, encode_path(& environment_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .put(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "set_environment_secret_file",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn delete_environment_secret_file<'a>(
+        &'a self,
+        environment_id: &'a str,
+        path: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::EnvironmentItemChangeResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/environments/{}/secret-files", self.baseurl, encode_path(& environment_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .delete(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("path", &path))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "delete_environment_secret_file",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn upgrade_environment<'a>(
+        &'a self,
+        environment_id: &'a str,
+        body: &'a crate::generated::models::UpgradeSandboxEnvironmentRequest,
+    ) -> Result<
+        ResponseValue<crate::generated::models::UpgradeSandboxEnvironmentResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/environments/{}/upgrade", self.baseurl, encode_path(& environment_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "upgrade_environment",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn set_environment_var<'a>(
+        &'a self,
+        environment_id: &'a str,
+        key: &'a str,
+        body: &'a crate::generated::models::SetEnvironmentVarRequest,
+    ) -> Result<
+        ResponseValue<crate::generated::models::EnvironmentItemChangeResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/environments/{}/vars/{}", self.baseurl, encode_path(& environment_id
+            .to_string()), encode_path(& key.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .put(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "set_environment_var",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn delete_environment_var<'a>(
+        &'a self,
+        environment_id: &'a str,
+        key: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::EnvironmentItemChangeResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/environments/{}/vars/{}", self.baseurl, encode_path(& environment_id
+            .to_string()), encode_path(& key.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .delete(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "delete_environment_var",
         };
         self.pre(&mut request, &info).await?;
         let result = self.exec(request, &info).await;
@@ -140,6 +779,484 @@ impl Client {
             .build()?;
         let info = OperationInfo {
             operation_id: "me",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn list_named_snapshots<'a>(
+        &'a self,
+    ) -> Result<
+        ResponseValue<crate::generated::models::NamedSnapshotListResponse>,
+        Error<()>,
+    > {
+        let url = format!("{}/named-snapshots", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "list_named_snapshots",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn save_named_snapshot<'a>(
+        &'a self,
+        body: &'a crate::generated::models::NamedSnapshotSaveRequest,
+    ) -> Result<
+        ResponseValue<crate::generated::models::NamedSnapshotSavingResponse>,
+        Error<()>,
+    > {
+        let url = format!("{}/named-snapshots", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "save_named_snapshot",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn get_named_snapshot<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::NamedSnapshotInfoResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/named-snapshots/{}", self.baseurl, encode_path(& name.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "get_named_snapshot",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn delete_named_snapshot<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::NamedSnapshotDeletedResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/named-snapshots/{}", self.baseurl, encode_path(& name.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .delete(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "delete_named_snapshot",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn list_snapshot_shares<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::NamedSnapshotShareListResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/named-snapshots/{}/shares", self.baseurl, encode_path(& name
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "list_snapshot_shares",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn create_snapshot_share<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::NamedSnapshotShareCreatedResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/named-snapshots/{}/shares", self.baseurl, encode_path(& name
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "create_snapshot_share",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn revoke_snapshot_share<'a>(
+        &'a self,
+        name: &'a str,
+        share_id: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::NamedSnapshotShareRevokedResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/named-snapshots/{}/shares/{}", self.baseurl, encode_path(& name
+            .to_string()), encode_path(& share_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .delete(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "revoke_snapshot_share",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn list_organizations<'a>(
+        &'a self,
+    ) -> Result<ResponseValue<crate::generated::models::OrgListResponse>, Error<()>> {
+        let url = format!("{}/orgs", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "list_organizations",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn create_organization<'a>(
+        &'a self,
+        body: &'a crate::generated::models::CreateOrganizationRequest,
+    ) -> Result<
+        ResponseValue<crate::generated::models::CreateOrganizationResponse>,
+        Error<()>,
+    > {
+        let url = format!("{}/orgs", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "create_organization",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn set_active_organization<'a>(
+        &'a self,
+        body: &'a crate::generated::models::ActiveOrgUpdateRequest,
+    ) -> Result<ResponseValue<crate::generated::models::ActiveOrgResponse>, Error<()>> {
+        let url = format!("{}/orgs/active", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .patch(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "set_active_organization",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn org_members<'a>(
+        &'a self,
+        org_id: &'a str,
+    ) -> Result<ResponseValue<crate::generated::models::OrgMembersResponse>, Error<()>> {
+        let url = format!(
+            "{}/orgs/{}/members", self.baseurl, encode_path(& org_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "org_members",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn provider_models<'a>(
+        &'a self,
+    ) -> Result<
+        ResponseValue<crate::generated::models::ProviderModelsResponse>,
+        Error<()>,
+    > {
+        let url = format!("{}/provider-models", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "provider_models",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn repos<'a>(
+        &'a self,
+        cursor: Option<&'a str>,
+        limit: Option<i64>,
+        q: Option<&'a str>,
+        selected: Option<bool>,
+        sort: Option<&'a crate::generated::models::SortOrder>,
+        sync: Option<bool>,
+    ) -> Result<ResponseValue<crate::generated::models::ReposResponse>, Error<()>> {
+        let url = format!("{}/repos", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("cursor", &cursor))
+            .query(&progenitor_client::QueryParam::new("limit", &limit))
+            .query(&progenitor_client::QueryParam::new("q", &q))
+            .query(&progenitor_client::QueryParam::new("selected", &selected))
+            .query(&progenitor_client::QueryParam::new("sort", &sort))
+            .query(&progenitor_client::QueryParam::new("sync", &sync))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "repos",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn select_repo<'a>(
+        &'a self,
+        body: &'a crate::generated::models::SelectRepositoryRequest,
+    ) -> Result<
+        ResponseValue<crate::generated::models::RepoSelectionResponse>,
+        Error<()>,
+    > {
+        let url = format!("{}/repos", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "select_repo",
         };
         self.pre(&mut request, &info).await?;
         let result = self.exec(request, &info).await;
@@ -227,6 +1344,42 @@ impl Client {
         }
     }
 
+    pub async fn metrics_summary<'a>(
+        &'a self,
+        ids: Option<&'a str>,
+        window: Option<&'a str>,
+    ) -> Result<
+        ResponseValue<crate::generated::models::MetricsSummaryResponse>,
+        Error<()>,
+    > {
+        let url = format!("{}/sandboxes/metrics", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("ids", &ids))
+            .query(&progenitor_client::QueryParam::new("window", &window))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "metrics_summary",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
     pub async fn command_stream<'a>(
         &'a self,
         sandbox_id_stream: &'a str,
@@ -242,6 +1395,45 @@ impl Client {
         let mut request = self.client.post(url).json(&body).headers(header_map).build()?;
         let info = OperationInfo {
             operation_id: "command_stream",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => Ok(ResponseValue::stream(response)),
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn events_stream<'a>(
+        &'a self,
+        sandbox_id_stream: &'a str,
+        conversation: Option<&'a str>,
+        cursor: Option<&'a str>,
+        limit: Option<i64>,
+        sort: Option<&'a crate::generated::models::SortOrder>,
+        type_: Option<&'a str>,
+    ) -> Result<ResponseValue<ByteStream>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/events", self.baseurl, encode_path(& sandbox_id_stream
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .query(&progenitor_client::QueryParam::new("conversation", &conversation))
+            .query(&progenitor_client::QueryParam::new("cursor", &cursor))
+            .query(&progenitor_client::QueryParam::new("limit", &limit))
+            .query(&progenitor_client::QueryParam::new("sort", &sort))
+            .query(&progenitor_client::QueryParam::new("type", &type_))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "events_stream",
         };
         self.pre(&mut request, &info).await?;
         let result = self.exec(request, &info).await;
@@ -672,6 +1864,124 @@ impl Client {
         }
     }
 
+    pub async fn conversations<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::ConversationsResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/sandboxes/{}/conversations", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "conversations",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn desktop<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        theme: Option<&'a crate::generated::models::DesktopTheme>,
+        vnc: Option<i64>,
+        body: &'a crate::generated::models::DesktopRequest,
+    ) -> Result<ResponseValue<crate::generated::models::DesktopResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/desktop", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .query(&progenitor_client::QueryParam::new("theme", &theme))
+            .query(&progenitor_client::QueryParam::new("vnc", &vnc))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "desktop",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn events<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        conversation: Option<&'a str>,
+        cursor: Option<&'a str>,
+        limit: Option<i64>,
+        sort: Option<&'a crate::generated::models::SortOrder>,
+        type_: Option<&'a str>,
+    ) -> Result<ResponseValue<crate::generated::models::EventsResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/events", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("conversation", &conversation))
+            .query(&progenitor_client::QueryParam::new("cursor", &cursor))
+            .query(&progenitor_client::QueryParam::new("limit", &limit))
+            .query(&progenitor_client::QueryParam::new("sort", &sort))
+            .query(&progenitor_client::QueryParam::new("type", &type_))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "events",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
     pub async fn read_file<'a>(
         &'a self,
         sandbox_id: &'a str,
@@ -742,6 +2052,401 @@ impl Client {
         }
     }
 
+    pub async fn delete_file<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        path: &'a str,
+        recursive: Option<bool>,
+    ) -> Result<ResponseValue<crate::generated::models::FileDeleteResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/files", self.baseurl, encode_path(& sandbox_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .delete(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("path", &path))
+            .query(&progenitor_client::QueryParam::new("recursive", &recursive))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "delete_file",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn create_download_url<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        body: &'a crate::generated::models::FileUrlRequest,
+    ) -> Result<ResponseValue<crate::generated::models::FileUrlResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/files/download-url", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "create_download_url",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn find_in_files<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        path: Option<&'a str>,
+        pattern: &'a str,
+        regex: Option<bool>,
+    ) -> Result<ResponseValue<crate::generated::models::FileFindResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/files/find", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("path", &path))
+            .query(&progenitor_client::QueryParam::new("pattern", &pattern))
+            .query(&progenitor_client::QueryParam::new("regex", &regex))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "find_in_files",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn create_folder<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        body: &'a crate::generated::models::FileFolderRequest,
+    ) -> Result<ResponseValue<crate::generated::models::FileInfoResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/files/folder", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "create_folder",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn get_file_info<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        path: &'a str,
+    ) -> Result<ResponseValue<crate::generated::models::FileInfoResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/files/info", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("path", &path))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "get_file_info",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn list_files<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        path: Option<&'a str>,
+    ) -> Result<ResponseValue<crate::generated::models::FileListResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/files/list", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("path", &path))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "list_files",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn move_file<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        body: &'a crate::generated::models::FileMoveRequest,
+    ) -> Result<ResponseValue<crate::generated::models::FileMoveResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/files/move", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "move_file",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn set_file_permissions<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        body: &'a crate::generated::models::FilePermissionsRequest,
+    ) -> Result<ResponseValue<crate::generated::models::FileInfoResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/files/permissions", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "set_file_permissions",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn replace_in_files<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        body: &'a crate::generated::models::FileReplaceRequest,
+    ) -> Result<
+        ResponseValue<crate::generated::models::FileReplaceResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/sandboxes/{}/files/replace", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "replace_in_files",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn search_files<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        path: Option<&'a str>,
+        pattern: &'a str,
+    ) -> Result<ResponseValue<crate::generated::models::FileSearchResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/files/search", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("path", &path))
+            .query(&progenitor_client::QueryParam::new("pattern", &pattern))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "search_files",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn create_upload_url<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        body: &'a crate::generated::models::FileUrlRequest,
+    ) -> Result<ResponseValue<crate::generated::models::FileUrlResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/files/upload-url", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "create_upload_url",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
     pub async fn fork<'a>(
         &'a self,
         sandbox_id: &'a str,
@@ -768,6 +2473,182 @@ impl Client {
             .build()?;
         let info = OperationInfo {
             operation_id: "fork",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn list_hosted_ports<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::HostedPortsResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/sandboxes/{}/host", self.baseurl, encode_path(& sandbox_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "list_hosted_ports",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn host_port<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        body: &'a crate::generated::models::HostPortRequest,
+    ) -> Result<ResponseValue<crate::generated::models::HostPortResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/host", self.baseurl, encode_path(& sandbox_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "host_port",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn unhost_port<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        port: i64,
+    ) -> Result<ResponseValue<crate::generated::models::SuccessResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/host", self.baseurl, encode_path(& sandbox_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .delete(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("port", &port))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "unhost_port",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn interrupt<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        conversation: Option<&'a str>,
+    ) -> Result<
+        ResponseValue<crate::generated::models::SandboxActionResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/sandboxes/{}/interrupt", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("conversation", &conversation))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "interrupt",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn metrics<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        window: Option<&'a str>,
+    ) -> Result<ResponseValue<crate::generated::models::MetricsResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/metrics", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("window", &window))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "metrics",
         };
         self.pre(&mut request, &info).await?;
         let result = self.exec(request, &info).await;
@@ -815,6 +2696,111 @@ impl Client {
         }
     }
 
+    pub async fn prompt<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        body: &'a crate::generated::models::PromptRequest,
+    ) -> Result<ResponseValue<crate::generated::models::PromptResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/prompt", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "prompt",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn prompt_run_status<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        prompt_id: &'a str,
+    ) -> Result<ResponseValue<crate::generated::models::PromptRunResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/prompts/{}", self.baseurl, encode_path(& sandbox_id
+            .to_string()), encode_path(& prompt_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "prompt_run_status",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn recover<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::RecoverSandboxResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/sandboxes/{}/recover", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "recover",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
     pub async fn resume<'a>(
         &'a self,
         sandbox_id: &'a str,
@@ -842,6 +2828,262 @@ impl Client {
             .build()?;
         let info = OperationInfo {
             operation_id: "resume",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn share<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::ShareSandboxResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/sandboxes/{}/share", self.baseurl, encode_path(& sandbox_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "share",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn list_sandbox_snapshots<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        cursor: Option<&'a str>,
+        limit: Option<i64>,
+        sort: Option<&'a crate::generated::models::SortOrder>,
+    ) -> Result<
+        ResponseValue<crate::generated::models::SnapshotListResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/sandboxes/{}/snapshots", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("cursor", &cursor))
+            .query(&progenitor_client::QueryParam::new("limit", &limit))
+            .query(&progenitor_client::QueryParam::new("sort", &sort))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "list_sandbox_snapshots",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn delete_sandbox_snapshots<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        x_sandboxer_confirm_delete: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::DeletionOperationListResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/sandboxes/{}/snapshots", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                "X-Sandboxer-Confirm-Delete",
+                x_sandboxer_confirm_delete.to_string().try_into()?,
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .delete(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "delete_sandbox_snapshots",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn get_latest_sandbox_snapshot<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::SnapshotLatestResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/sandboxes/{}/snapshots/latest", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "get_latest_sandbox_snapshot",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn ssh_key<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        body: &'a crate::generated::models::SshKeyRequest,
+    ) -> Result<ResponseValue<crate::generated::models::SshKeyResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/sshkey", self.baseurl, encode_path(& sandbox_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "ssh_key",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn stats<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+    ) -> Result<ResponseValue<crate::generated::models::StatsResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/stats", self.baseurl, encode_path(& sandbox_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "stats",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn steer<'a>(
+        &'a self,
+        sandbox_id: &'a str,
+        body: &'a crate::generated::models::SteerRequest,
+    ) -> Result<ResponseValue<crate::generated::models::SteerResponse>, Error<()>> {
+        let url = format!(
+            "{}/sandboxes/{}/steer", self.baseurl, encode_path(& sandbox_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "steer",
         };
         self.pre(&mut request, &info).await?;
         let result = self.exec(request, &info).await;
@@ -955,6 +3197,545 @@ impl Client {
             .build()?;
         let info = OperationInfo {
             operation_id: "usage",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn secrets<'a>(
+        &'a self,
+    ) -> Result<ResponseValue<crate::generated::models::SecretsResponse>, Error<()>> {
+        let url = format!("{}/secrets", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "secrets",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn update_secrets<'a>(
+        &'a self,
+        body: &'a crate::generated::models::SecretsUpdateRequest,
+    ) -> Result<ResponseValue<crate::generated::models::SecretsResponse>, Error<()>> {
+        let url = format!("{}/secrets", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "update_secrets",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn list_snapshots<'a>(
+        &'a self,
+        cursor: Option<&'a str>,
+        limit: Option<i64>,
+        sort: Option<&'a crate::generated::models::SortOrder>,
+    ) -> Result<
+        ResponseValue<crate::generated::models::SnapshotListResponse>,
+        Error<()>,
+    > {
+        let url = format!("{}/snapshots", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .query(&progenitor_client::QueryParam::new("cursor", &cursor))
+            .query(&progenitor_client::QueryParam::new("limit", &limit))
+            .query(&progenitor_client::QueryParam::new("sort", &sort))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "list_snapshots",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn delete_snapshot<'a>(
+        &'a self,
+        snapshot_id: &'a str,
+        x_sandboxer_confirm_delete: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::DeletionOperationResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/snapshots/{}", self.baseurl, encode_path(& snapshot_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        header_map
+            .append(
+                "X-Sandboxer-Confirm-Delete",
+                x_sandboxer_confirm_delete.to_string().try_into()?,
+            );
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .delete(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "delete_snapshot",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn get_snapshot_download<'a>(
+        &'a self,
+        snapshot_id: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::SnapshotDownloadResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/snapshots/{}/download", self.baseurl, encode_path(& snapshot_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "get_snapshot_download",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn get_snapshot_file<'a>(
+        &'a self,
+        snapshot_id: &'a str,
+        path: Option<&'a str>,
+        range: Option<&'a str>,
+    ) -> Result<ResponseValue<ByteStream>, Error<()>> {
+        let url = format!(
+            "{}/snapshots/{}/files", self.baseurl, encode_path(& snapshot_id
+            .to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
+        if let Some(value) = range {
+            header_map.append("Range", value.to_string().try_into()?);
+        }
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .query(&progenitor_client::QueryParam::new("path", &path))
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "get_snapshot_file",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => Ok(ResponseValue::stream(response)),
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn get_snapshot_tree<'a>(
+        &'a self,
+        snapshot_id: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::SnapshotTreeResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/snapshots/{}/tree", self.baseurl, encode_path(& snapshot_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "get_snapshot_tree",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn get_telemetry<'a>(
+        &'a self,
+    ) -> Result<ResponseValue<crate::generated::models::TelemetryResponse>, Error<()>> {
+        let url = format!("{}/telemetry", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "get_telemetry",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn set_telemetry<'a>(
+        &'a self,
+        body: &'a crate::generated::models::TelemetrySetRequest,
+    ) -> Result<
+        ResponseValue<crate::generated::models::TelemetrySetResponse>,
+        Error<()>,
+    > {
+        let url = format!("{}/telemetry", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .put(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "set_telemetry",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn delete_telemetry<'a>(
+        &'a self,
+    ) -> Result<ResponseValue<crate::generated::models::TelemetryResponse>, Error<()>> {
+        let url = format!("{}/telemetry", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .delete(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "delete_telemetry",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn list_webhooks<'a>(
+        &'a self,
+    ) -> Result<
+        ResponseValue<crate::generated::models::WebhookListResponse>,
+        Error<()>,
+    > {
+        let url = format!("{}/webhooks", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "list_webhooks",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn create_webhook<'a>(
+        &'a self,
+        body: &'a crate::generated::models::WebhookCreateRequest,
+    ) -> Result<
+        ResponseValue<crate::generated::models::WebhookSecretResponse>,
+        Error<()>,
+    > {
+        let url = format!("{}/webhooks", self.baseurl,);
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "create_webhook",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn get_webhook<'a>(
+        &'a self,
+        webhook_id: &'a str,
+    ) -> Result<ResponseValue<crate::generated::models::WebhookResponse>, Error<()>> {
+        let url = format!(
+            "{}/webhooks/{}", self.baseurl, encode_path(& webhook_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .get(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "get_webhook",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn delete_webhook<'a>(
+        &'a self,
+        webhook_id: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::WebhookDeleteResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/webhooks/{}", self.baseurl, encode_path(& webhook_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .delete(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "delete_webhook",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn update_webhook<'a>(
+        &'a self,
+        webhook_id: &'a str,
+        body: &'a crate::generated::models::WebhookUpdateRequest,
+    ) -> Result<ResponseValue<crate::generated::models::WebhookResponse>, Error<()>> {
+        let url = format!(
+            "{}/webhooks/{}", self.baseurl, encode_path(& webhook_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .patch(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .json(&body)
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "update_webhook",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => crate::wire::decode::decode(response, info.operation_id).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+
+    pub async fn rotate_webhook_signing_secret<'a>(
+        &'a self,
+        webhook_id: &'a str,
+    ) -> Result<
+        ResponseValue<crate::generated::models::WebhookSecretResponse>,
+        Error<()>,
+    > {
+        let url = format!(
+            "{}/webhooks/{}/rotate", self.baseurl, encode_path(& webhook_id.to_string()),
+        );
+        #[allow(unused_mut)]
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        #[allow(unused_mut)]
+        let mut request = self
+            .client
+            .post(url)
+            .header(
+                ::reqwest::header::ACCEPT,
+                ::reqwest::header::HeaderValue::from_static("application/json"),
+            )
+            .headers(header_map)
+            .build()?;
+        let info = OperationInfo {
+            operation_id: "rotate_webhook_signing_secret",
         };
         self.pre(&mut request, &info).await?;
         let result = self.exec(request, &info).await;

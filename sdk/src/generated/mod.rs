@@ -3,6 +3,8 @@
 
 #[rustfmt::skip]
 mod api;
+#[rustfmt::skip]
+pub mod dialects;
 #[allow(clippy::all, dead_code, missing_docs, rust_2018_idioms, unreachable_pub, reason = "written by another generator")]
 #[rustfmt::skip]
 pub(crate) mod engine;
@@ -13,6 +15,7 @@ pub mod operations;
 
 #[cfg(test)]
 mod tests {
+    use super::dialects::Dialect;
     use super::operations::{ERROR_CODES, Media, Operation, REPEAT_RULES, Repeat};
     use std::collections::BTreeSet;
 
@@ -36,7 +39,24 @@ mod tests {
         let stream = Operation::CommandStream.info();
         assert_eq!((stream.path, stream.media), (Operation::Command.info().path, Media::Ndjson));
         assert_eq!(Operation::Artifact.info().media, Media::Bytes);
+        let events = Operation::EventsStream.info();
+        assert_eq!((events.path, events.media), (Operation::Events.info().path, Media::Sse));
         assert!(Operation::ALL.iter().all(|o| (o.repeat() == Repeat::Keyed) == o.info().idempotency_key));
+    }
+
+    #[test]
+    fn every_operation_is_counted() {
+        let faces = [Operation::CommandStream, Operation::EventsStream];
+        let of = |dialect: Dialect| {
+            let all = Operation::ALL.iter().filter(|operation| dialect.has(**operation));
+            all.filter(|operation| !faces.contains(operation)).count()
+        };
+        assert_eq!((of(Dialect::Sandboxer), of(Dialect::Boat)), (93, 93 - 10 + 11));
+        let sockets = Operation::ALL.iter().filter(|operation| operation.info().media == Media::WebSocket);
+        assert_eq!(sockets.count(), 2);
+        let methods = include_str!("api.rs").matches("pub async fn ").count();
+        assert_eq!(methods, Operation::ALL.len() - 2, "no WebSocket has a method");
+        assert_eq!(methods, 91 + faces.len() + 11);
     }
 
     #[test]

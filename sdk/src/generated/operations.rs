@@ -10,8 +10,78 @@ use crate::error::Delivery;
 pub enum Operation {
     /// Says who the key belongs to.
     Me,
+    /// Lists the wallets the caller may use: the personal one first, then each organisation.
+    ListOrganizations,
+    /// Makes an organisation that the caller owns.
+    CreateOrganization,
+    /// Chooses the wallet of every create that names none, on every client of the account.
+    SetActiveOrganization,
+    /// Lists who is in an organisation and who is invited.
+    OrgMembers,
+    /// Says what the account keeps of its sandboxes.
+    GetDataRetention,
+    /// Changes what the account keeps of its sandboxes; what is left out stays.
+    UpdateDataRetention,
     /// Says how many sandboxes the wallet may run and start, and what is used.
     Limits,
+    /// Lists the GitHub repositories the account can reach, by installation, and which are selected.
+    Repos,
+    /// Adds a repository to the default environment, or changes its branch when it is there.
+    SelectRepo,
+    /// Lists the API keys of the account without their secrets, and what a new key may be granted.
+    ApiKeys,
+    /// Makes an API key; its secret is in this answer and nowhere else.
+    CreateScopedApiKey,
+    /// Revokes an API key at once.
+    RevokeApiKey,
+    /// Gives an API key a new secret; the old one ends at once, expiry and grants stay.
+    RotateApiKey,
+    /// Says how often an API key was used in the last 30 days and what of its making still exists.
+    ApiKeyUsage,
+    /// Lists the webhook endpoints of the account without their secrets.
+    ListWebhooks,
+    /// Adds a webhook endpoint; its signing secret is in this answer.
+    CreateWebhook,
+    /// Reads one webhook endpoint.
+    GetWebhook,
+    /// Changes a webhook endpoint; what is left out stays, the signing secret always does.
+    UpdateWebhook,
+    /// Removes a webhook endpoint and its queued deliveries; one under way may still arrive.
+    DeleteWebhook,
+    /// Gives a webhook endpoint a new signing secret, which is in this answer and nowhere else.
+    RotateWebhookSigningSecret,
+    /// Reads where the account exports its telemetry to.
+    GetTelemetry,
+    /// Sets where the account's telemetry is exported to, and tries it at once.
+    SetTelemetry,
+    /// Ends the export of telemetry and drops what is queued.
+    DeleteTelemetry,
+    /// Reads the variables and secret files of the default environment.
+    Secrets,
+    /// Replaces all variables and secret files of the default environment; what is left out becomes empty.
+    UpdateSecrets,
+    /// Lists the environments with their latest contents and all their versions, newest first.
+    Environments,
+    /// Makes an environment and answers with the whole list.
+    CreateEnvironment,
+    /// Changes an environment; what is left out stays, a list that is given replaces the old one.
+    UpdateEnvironment,
+    /// Removes an environment; sandboxes started with it keep it.
+    DeleteEnvironment,
+    /// Moves the caller's sandboxes from older versions of an environment to its latest.
+    UpgradeEnvironment,
+    /// Sets one variable of an environment.
+    SetEnvironmentVar,
+    /// Removes one variable of an environment.
+    DeleteEnvironmentVar,
+    /// Writes one secret file of an environment.
+    SetEnvironmentSecretFile,
+    /// Removes one secret file of an environment.
+    DeleteEnvironmentSecretFile,
+    /// Adds a repository to an environment, or changes its branch when it is there.
+    AddEnvironmentRepo,
+    /// Removes a repository from an environment.
+    DeleteEnvironmentRepo,
     /// Reads how far a deletion has come; poll until it is completed.
     GetDeletionOperation,
     /// Lists sandboxes a page at a time.
@@ -19,6 +89,8 @@ pub enum Operation {
     /// Creates a sandbox. The answer comes before it is usable; read it until its state is ready, idle or
     /// running.
     Create,
+    /// Reads coarse load curves of many sandboxes, at most 30 points each.
+    MetricsSummary,
     /// Reads one sandbox. One that was cancelled is answered once and then not found.
     Get,
     /// Changes the name, the auto-stop or the subdomain; what is left out stays.
@@ -59,21 +131,159 @@ pub enum Operation {
     ReadFile,
     /// Writes a file of up to 5 MiB, making the folders above it; the file is whole or unchanged.
     WriteFile,
+    /// Removes a file, a link, or a folder with all that is in it. Only
+    /// [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    DeleteFile,
     /// Downloads one file of up to 50 MiB as raw bytes.
     Artifact,
     /// Says how many seconds a sandbox ran in a span of time, times its size's multiplier, and what that
     /// costs.
     Usage,
+    /// Lets the members of the organisation that pays for a sandbox use it; cannot be undone.
+    Share,
+    /// Power-cycles the machine of a sandbox that cannot be reached; its disk is not touched.
+    Recover,
+    /// Gives an agent in the sandbox a task; the answer comes before it starts.
+    Prompt,
+    /// Reads how far a prompt is.
+    PromptRunStatus,
+    /// Lists what agents did in a sandbox, a page at a time, or streams it as server-sent events.
+    Events,
+    /// Streams what agents do in a sandbox as server-sent events, oldest first, and goes on with what
+    /// comes.
+    EventsStream,
+    /// Lists the conversations of a sandbox, the one prompted last first.
+    Conversations,
+    /// Sends a message into the turn that an agent is at.
+    Steer,
+    /// Stops the turn of one conversation or, when none is named, of every conversation of the sandbox.
+    Interrupt,
+    /// Gives the URL of the sandbox's desktop; call again while it is being made.
+    Desktop,
+    /// Lists the ports of a sandbox that are reachable from outside, with their URLs.
+    ListHostedPorts,
+    /// Makes a port of a sandbox reachable from outside.
+    HostPort,
+    /// Ends the reachability of a port from outside.
+    UnhostPort,
+    /// Lets the owner of an SSH key sign in to a sandbox, and says where.
+    SshKey,
+    /// Opens a WebSocket that runs one command with live standard input, a terminal and signals.
+    ExecWebSocket,
+    /// Opens a WebSocket that carries raw TCP to a port on the loopback of a sandbox.
+    SshWebSocket,
+    /// Reads a sandbox's load now.
+    Stats,
+    /// Reads a sandbox's load over time, up to a week back.
+    Metrics,
+    /// Lists the agents that can be prompted and the models each takes.
+    ProviderModels,
+    /// Lists the wallet's named snapshots, newest first, and how many it may have.
+    ListNamedSnapshots,
+    /// Saves a sandbox's disk under a name; read it until it is ready.
+    SaveNamedSnapshot,
+    /// Reads one named snapshot.
+    GetNamedSnapshot,
+    /// Removes a named snapshot and its share codes; sandboxes made from it stay.
+    DeleteNamedSnapshot,
+    /// Lists the share codes of a named snapshot, revoked ones too, by their first characters.
+    ListSnapshotShares,
+    /// Makes a share code for a named snapshot; it is in this answer and nowhere else.
+    CreateSnapshotShare,
+    /// Revokes a share code; sandboxes made with it stay.
+    RevokeSnapshotShare,
+    /// Lists the completed snapshots of all the caller's sandboxes, a page at a time.
+    ListSnapshots,
+    /// Lists the completed snapshots of one sandbox, a page at a time.
+    ListSandboxSnapshots,
+    /// Deletes every snapshot of a sandbox that is not behind a named one, for good.
+    DeleteSandboxSnapshots,
+    /// Reads the newest completed snapshot of a sandbox.
+    GetLatestSandboxSnapshot,
+    /// Deletes one snapshot for good.
+    DeleteSnapshot,
+    /// Lists every file of a snapshot as one flat list.
+    GetSnapshotTree,
+    /// Downloads a file of a snapshot as raw bytes, or a folder as a tar archive.
+    GetSnapshotFile,
+    /// Gives signed URLs for every piece of a snapshot and those it builds on.
+    GetSnapshotDownload,
+    /// Lists what is in a folder, one level deep, by name; links are shown as links. Only
+    /// [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    ListFiles,
+    /// Reads what a file, folder or link is; a link is not followed. Only
+    /// [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    GetFileInfo,
+    /// Makes a folder and those above it; one that is there is fine. Only
+    /// [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    CreateFolder,
+    /// Moves a file, folder or link, making the folders above its new place; a link itself is moved. Only
+    /// [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    MoveFile,
+    /// Sets the permission bits of a file or folder; its owner stays. Only
+    /// [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    SetFilePermissions,
+    /// Finds files and folders by name, at most 10,000; links are not followed. Only
+    /// [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    SearchFiles,
+    /// Finds lines of text files, at most 1,000; binary files are left out. Only
+    /// [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    FindInFiles,
+    /// Replaces every occurrence of a text in files of up to 5 MiB; one that fails does not stop the
+    /// others. Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    ReplaceInFiles,
+    /// Gives a URL that a file of any size can be put to, without a key. Only
+    /// [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    CreateUploadUrl,
+    /// Gives a URL that a file of any size can be got from, without a key. Only
+    /// [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    CreateDownloadUrl,
 }
 
 impl Operation {
     /// Every operation.
     pub const ALL: &'static [Self] = &[
         Self::Me,
+        Self::ListOrganizations,
+        Self::CreateOrganization,
+        Self::SetActiveOrganization,
+        Self::OrgMembers,
+        Self::GetDataRetention,
+        Self::UpdateDataRetention,
         Self::Limits,
+        Self::Repos,
+        Self::SelectRepo,
+        Self::ApiKeys,
+        Self::CreateScopedApiKey,
+        Self::RevokeApiKey,
+        Self::RotateApiKey,
+        Self::ApiKeyUsage,
+        Self::ListWebhooks,
+        Self::CreateWebhook,
+        Self::GetWebhook,
+        Self::UpdateWebhook,
+        Self::DeleteWebhook,
+        Self::RotateWebhookSigningSecret,
+        Self::GetTelemetry,
+        Self::SetTelemetry,
+        Self::DeleteTelemetry,
+        Self::Secrets,
+        Self::UpdateSecrets,
+        Self::Environments,
+        Self::CreateEnvironment,
+        Self::UpdateEnvironment,
+        Self::DeleteEnvironment,
+        Self::UpgradeEnvironment,
+        Self::SetEnvironmentVar,
+        Self::DeleteEnvironmentVar,
+        Self::SetEnvironmentSecretFile,
+        Self::DeleteEnvironmentSecretFile,
+        Self::AddEnvironmentRepo,
+        Self::DeleteEnvironmentRepo,
         Self::GetDeletionOperation,
         Self::Sandboxes,
         Self::Create,
+        Self::MetricsSummary,
         Self::Get,
         Self::Update,
         Self::DeleteSandbox,
@@ -92,8 +302,53 @@ impl Operation {
         Self::Processes,
         Self::ReadFile,
         Self::WriteFile,
+        Self::DeleteFile,
         Self::Artifact,
         Self::Usage,
+        Self::Share,
+        Self::Recover,
+        Self::Prompt,
+        Self::PromptRunStatus,
+        Self::Events,
+        Self::EventsStream,
+        Self::Conversations,
+        Self::Steer,
+        Self::Interrupt,
+        Self::Desktop,
+        Self::ListHostedPorts,
+        Self::HostPort,
+        Self::UnhostPort,
+        Self::SshKey,
+        Self::ExecWebSocket,
+        Self::SshWebSocket,
+        Self::Stats,
+        Self::Metrics,
+        Self::ProviderModels,
+        Self::ListNamedSnapshots,
+        Self::SaveNamedSnapshot,
+        Self::GetNamedSnapshot,
+        Self::DeleteNamedSnapshot,
+        Self::ListSnapshotShares,
+        Self::CreateSnapshotShare,
+        Self::RevokeSnapshotShare,
+        Self::ListSnapshots,
+        Self::ListSandboxSnapshots,
+        Self::DeleteSandboxSnapshots,
+        Self::GetLatestSandboxSnapshot,
+        Self::DeleteSnapshot,
+        Self::GetSnapshotTree,
+        Self::GetSnapshotFile,
+        Self::GetSnapshotDownload,
+        Self::ListFiles,
+        Self::GetFileInfo,
+        Self::CreateFolder,
+        Self::MoveFile,
+        Self::SetFilePermissions,
+        Self::SearchFiles,
+        Self::FindInFiles,
+        Self::ReplaceInFiles,
+        Self::CreateUploadUrl,
+        Self::CreateDownloadUrl,
     ];
 
     /// The row of the operation table.
@@ -121,6 +376,148 @@ impl Operation {
                     ],
                 }
             }
+            Self::ListOrganizations => {
+                &OperationInfo {
+                    id: "listOrganizations",
+                    name: "list_organizations",
+                    method: "GET",
+                    path: "/orgs",
+                    repeat: Repeat::Safe,
+                    key_action: Some("account.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                    ],
+                }
+            }
+            Self::CreateOrganization => {
+                &OperationInfo {
+                    id: "createOrganization",
+                    name: "create_organization",
+                    method: "POST",
+                    path: "/orgs",
+                    repeat: Repeat::Write,
+                    key_action: Some("account.admin"),
+                    success: 201u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "invalid_json",
+                        "invalid_name",
+                    ],
+                }
+            }
+            Self::SetActiveOrganization => {
+                &OperationInfo {
+                    id: "setActiveOrganization",
+                    name: "set_active_organization",
+                    method: "PATCH",
+                    path: "/orgs/active",
+                    repeat: Repeat::Replace,
+                    key_action: Some("account.admin"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "invalid_json",
+                        "not_org_member",
+                        "ambiguous_org",
+                    ],
+                }
+            }
+            Self::OrgMembers => {
+                &OperationInfo {
+                    id: "orgMembers",
+                    name: "org_members",
+                    method: "GET",
+                    path: "/orgs/{orgId}/members",
+                    repeat: Repeat::Safe,
+                    key_action: Some("account.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "not_org_member",
+                    ],
+                }
+            }
+            Self::GetDataRetention => {
+                &OperationInfo {
+                    id: "getDataRetention",
+                    name: "get_data_retention",
+                    method: "GET",
+                    path: "/account/data-retention",
+                    repeat: Repeat::Safe,
+                    key_action: Some("account.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                    ],
+                }
+            }
+            Self::UpdateDataRetention => {
+                &OperationInfo {
+                    id: "updateDataRetention",
+                    name: "update_data_retention",
+                    method: "PATCH",
+                    path: "/account/data-retention",
+                    repeat: Repeat::Write,
+                    key_action: Some("session"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "invalid_json",
+                        "confirmation_required",
+                        "session_required",
+                    ],
+                }
+            }
             Self::Limits => {
                 &OperationInfo {
                     id: "limits",
@@ -142,6 +539,704 @@ impl Operation {
                         "internal_error",
                         "not_org_member",
                         "ambiguous_org",
+                    ],
+                }
+            }
+            Self::Repos => {
+                &OperationInfo {
+                    id: "repos",
+                    name: "repos",
+                    method: "GET",
+                    path: "/repos",
+                    repeat: Repeat::Safe,
+                    key_action: Some("environment.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "invalid_limit",
+                        "github_not_connected",
+                    ],
+                }
+            }
+            Self::SelectRepo => {
+                &OperationInfo {
+                    id: "selectRepo",
+                    name: "select_repo",
+                    method: "POST",
+                    path: "/repos",
+                    repeat: Repeat::Write,
+                    key_action: Some("account.admin"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "invalid_json",
+                        "repository_not_found",
+                        "github_not_connected",
+                    ],
+                }
+            }
+            Self::ApiKeys => {
+                &OperationInfo {
+                    id: "apiKeys",
+                    name: "api_keys",
+                    method: "GET",
+                    path: "/api-keys",
+                    repeat: Repeat::Safe,
+                    key_action: Some("account.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                    ],
+                }
+            }
+            Self::CreateScopedApiKey => {
+                &OperationInfo {
+                    id: "createScopedApiKey",
+                    name: "create_scoped_api_key",
+                    method: "POST",
+                    path: "/api-keys/scoped",
+                    repeat: Repeat::Write,
+                    key_action: Some("account.admin"),
+                    success: 201u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "invalid_json",
+                        "scoped_api_key_creation_disabled",
+                    ],
+                }
+            }
+            Self::RevokeApiKey => {
+                &OperationInfo {
+                    id: "revokeApiKey",
+                    name: "revoke_api_key",
+                    method: "DELETE",
+                    path: "/api-keys/{apiKeyId}",
+                    repeat: Repeat::Replace,
+                    key_action: Some("session"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "session_required",
+                    ],
+                }
+            }
+            Self::RotateApiKey => {
+                &OperationInfo {
+                    id: "rotateApiKey",
+                    name: "rotate_api_key",
+                    method: "POST",
+                    path: "/api-keys/{apiKeyId}/rotate",
+                    repeat: Repeat::Write,
+                    key_action: Some("session"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "session_required",
+                        "api_key_expired",
+                    ],
+                }
+            }
+            Self::ApiKeyUsage => {
+                &OperationInfo {
+                    id: "apiKeyUsage",
+                    name: "api_key_usage",
+                    method: "GET",
+                    path: "/api-keys/{apiKeyId}/usage",
+                    repeat: Repeat::Safe,
+                    key_action: Some("account.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                    ],
+                }
+            }
+            Self::ListWebhooks => {
+                &OperationInfo {
+                    id: "listWebhooks",
+                    name: "list_webhooks",
+                    method: "GET",
+                    path: "/webhooks",
+                    repeat: Repeat::Safe,
+                    key_action: Some("account.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                    ],
+                }
+            }
+            Self::CreateWebhook => {
+                &OperationInfo {
+                    id: "createWebhook",
+                    name: "create_webhook",
+                    method: "POST",
+                    path: "/webhooks",
+                    repeat: Repeat::Write,
+                    key_action: Some("account.admin"),
+                    success: 201u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "invalid_json",
+                        "invalid_webhook_url",
+                        "webhook_exists",
+                        "webhook_limit",
+                    ],
+                }
+            }
+            Self::GetWebhook => {
+                &OperationInfo {
+                    id: "getWebhook",
+                    name: "get_webhook",
+                    method: "GET",
+                    path: "/webhooks/{webhookId}",
+                    repeat: Repeat::Safe,
+                    key_action: Some("account.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                    ],
+                }
+            }
+            Self::UpdateWebhook => {
+                &OperationInfo {
+                    id: "updateWebhook",
+                    name: "update_webhook",
+                    method: "PATCH",
+                    path: "/webhooks/{webhookId}",
+                    repeat: Repeat::Replace,
+                    key_action: Some("account.admin"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_json",
+                        "invalid_webhook_url",
+                        "webhook_exists",
+                    ],
+                }
+            }
+            Self::DeleteWebhook => {
+                &OperationInfo {
+                    id: "deleteWebhook",
+                    name: "delete_webhook",
+                    method: "DELETE",
+                    path: "/webhooks/{webhookId}",
+                    repeat: Repeat::Replace,
+                    key_action: Some("account.admin"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                    ],
+                }
+            }
+            Self::RotateWebhookSigningSecret => {
+                &OperationInfo {
+                    id: "rotateWebhookSigningSecret",
+                    name: "rotate_webhook_signing_secret",
+                    method: "POST",
+                    path: "/webhooks/{webhookId}/rotate",
+                    repeat: Repeat::Write,
+                    key_action: Some("account.admin"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                    ],
+                }
+            }
+            Self::GetTelemetry => {
+                &OperationInfo {
+                    id: "getTelemetry",
+                    name: "get_telemetry",
+                    method: "GET",
+                    path: "/telemetry",
+                    repeat: Repeat::Safe,
+                    key_action: Some("account.admin"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                    ],
+                }
+            }
+            Self::SetTelemetry => {
+                &OperationInfo {
+                    id: "setTelemetry",
+                    name: "set_telemetry",
+                    method: "PUT",
+                    path: "/telemetry",
+                    repeat: Repeat::Replace,
+                    key_action: Some("account.admin"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "invalid_json",
+                        "invalid_endpoint",
+                    ],
+                }
+            }
+            Self::DeleteTelemetry => {
+                &OperationInfo {
+                    id: "deleteTelemetry",
+                    name: "delete_telemetry",
+                    method: "DELETE",
+                    path: "/telemetry",
+                    repeat: Repeat::Replace,
+                    key_action: Some("account.admin"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                    ],
+                }
+            }
+            Self::Secrets => {
+                &OperationInfo {
+                    id: "secrets",
+                    name: "secrets",
+                    method: "GET",
+                    path: "/secrets",
+                    repeat: Repeat::Safe,
+                    key_action: Some("environment.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                    ],
+                }
+            }
+            Self::UpdateSecrets => {
+                &OperationInfo {
+                    id: "updateSecrets",
+                    name: "update_secrets",
+                    method: "POST",
+                    path: "/secrets",
+                    repeat: Repeat::Replace,
+                    key_action: Some("account.admin"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "invalid_json",
+                        "invalid_env",
+                        "invalid_secret_path",
+                    ],
+                }
+            }
+            Self::Environments => {
+                &OperationInfo {
+                    id: "environments",
+                    name: "environments",
+                    method: "GET",
+                    path: "/environments",
+                    repeat: Repeat::Safe,
+                    key_action: Some("environment.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                    ],
+                }
+            }
+            Self::CreateEnvironment => {
+                &OperationInfo {
+                    id: "createEnvironment",
+                    name: "create_environment",
+                    method: "POST",
+                    path: "/environments",
+                    repeat: Repeat::Write,
+                    key_action: Some("account.admin"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "invalid_json",
+                        "invalid_name",
+                        "create_failed",
+                    ],
+                }
+            }
+            Self::UpdateEnvironment => {
+                &OperationInfo {
+                    id: "updateEnvironment",
+                    name: "update_environment",
+                    method: "PUT",
+                    path: "/environments/{environmentId}",
+                    repeat: Repeat::Replace,
+                    key_action: Some("account.admin"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_json",
+                        "invalid_name",
+                        "invalid_env",
+                        "invalid_secret_path",
+                        "repository_not_found",
+                        "update_failed",
+                        "credential_profile_not_found",
+                    ],
+                }
+            }
+            Self::DeleteEnvironment => {
+                &OperationInfo {
+                    id: "deleteEnvironment",
+                    name: "delete_environment",
+                    method: "DELETE",
+                    path: "/environments/{environmentId}",
+                    repeat: Repeat::Replace,
+                    key_action: Some("account.admin"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "update_failed",
+                    ],
+                }
+            }
+            Self::UpgradeEnvironment => {
+                &OperationInfo {
+                    id: "upgradeEnvironment",
+                    name: "upgrade_environment",
+                    method: "POST",
+                    path: "/environments/{environmentId}/upgrade",
+                    repeat: Repeat::Write,
+                    key_action: Some("account.admin"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_json",
+                    ],
+                }
+            }
+            Self::SetEnvironmentVar => {
+                &OperationInfo {
+                    id: "setEnvironmentVar",
+                    name: "set_environment_var",
+                    method: "PUT",
+                    path: "/environments/{environmentId}/vars/{key}",
+                    repeat: Repeat::Replace,
+                    key_action: Some("account.admin"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_json",
+                        "invalid_key",
+                        "invalid_env",
+                    ],
+                }
+            }
+            Self::DeleteEnvironmentVar => {
+                &OperationInfo {
+                    id: "deleteEnvironmentVar",
+                    name: "delete_environment_var",
+                    method: "DELETE",
+                    path: "/environments/{environmentId}/vars/{key}",
+                    repeat: Repeat::Replace,
+                    key_action: Some("account.admin"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_key",
+                    ],
+                }
+            }
+            Self::SetEnvironmentSecretFile => {
+                &OperationInfo {
+                    id: "setEnvironmentSecretFile",
+                    name: "set_environment_secret_file",
+                    method: "PUT",
+                    path: "/environments/{environmentId}/secret-files",
+                    repeat: Repeat::Replace,
+                    key_action: Some("account.admin"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_json",
+                        "invalid_secret_path",
+                    ],
+                }
+            }
+            Self::DeleteEnvironmentSecretFile => {
+                &OperationInfo {
+                    id: "deleteEnvironmentSecretFile",
+                    name: "delete_environment_secret_file",
+                    method: "DELETE",
+                    path: "/environments/{environmentId}/secret-files",
+                    repeat: Repeat::Replace,
+                    key_action: Some("account.admin"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_secret_path",
+                    ],
+                }
+            }
+            Self::AddEnvironmentRepo => {
+                &OperationInfo {
+                    id: "addEnvironmentRepo",
+                    name: "add_environment_repo",
+                    method: "POST",
+                    path: "/environments/{environmentId}/repos",
+                    repeat: Repeat::Write,
+                    key_action: Some("account.admin"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_json",
+                        "repository_not_found",
+                    ],
+                }
+            }
+            Self::DeleteEnvironmentRepo => {
+                &OperationInfo {
+                    id: "deleteEnvironmentRepo",
+                    name: "delete_environment_repo",
+                    method: "DELETE",
+                    path: "/environments/{environmentId}/repos/{repositoryId}",
+                    repeat: Repeat::Replace,
+                    key_action: Some("account.admin"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
                     ],
                 }
             }
@@ -218,6 +1313,9 @@ impl Operation {
                         "invalid_setup_script",
                         "billing_required",
                         "machine_class_plan_required",
+                        "machine_provider_required",
+                        "monitoring_off_for_account",
+                        "snapshots_off_for_account",
                         "snapshot_not_found",
                         "idempotency_in_progress",
                         "idempotency_key_reused",
@@ -227,6 +1325,38 @@ impl Operation {
                         "member_limit_reached",
                         "no_ready_machine",
                         "out_of_capacity",
+                        "invalid_name",
+                        "invalid_hosted_ports",
+                        "invalid_files",
+                        "count_requires_from",
+                        "count_with_fail_fast",
+                        "count_with_hosted_ports",
+                        "fail_fast_with_hosted_ports",
+                        "invalid_access",
+                    ],
+                }
+            }
+            Self::MetricsSummary => {
+                &OperationInfo {
+                    id: "metricsSummary",
+                    name: "metrics_summary",
+                    method: "GET",
+                    path: "/sandboxes/metrics",
+                    repeat: Repeat::Safe,
+                    key_action: Some("sandbox.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -376,6 +1506,7 @@ impl Operation {
                         "unknown_environment",
                         "billing_required",
                         "machine_class_plan_required",
+                        "machine_provider_required",
                         "type_too_small",
                         "sandbox_not_ready",
                         "no_snapshot",
@@ -383,6 +1514,7 @@ impl Operation {
                         "member_limit_reached",
                         "no_ready_machine",
                         "out_of_capacity",
+                        "snapshot_data_expired",
                     ],
                 }
             }
@@ -411,6 +1543,8 @@ impl Operation {
                         "unknown_environment",
                         "billing_required",
                         "machine_class_plan_required",
+                        "machine_provider_required",
+                        "monitoring_off_for_account",
                         "type_too_small",
                         "sandbox_not_ready",
                         "no_snapshot",
@@ -420,6 +1554,7 @@ impl Operation {
                         "member_limit_reached",
                         "no_ready_machine",
                         "out_of_capacity",
+                        "snapshot_data_expired",
                     ],
                 }
             }
@@ -451,6 +1586,7 @@ impl Operation {
                         "sandbox_not_ready",
                         "machine_not_running",
                         "sandbox_direct_failed",
+                        "boat_restoring",
                     ],
                 }
             }
@@ -482,6 +1618,7 @@ impl Operation {
                         "sandbox_not_ready",
                         "machine_not_running",
                         "sandbox_direct_failed",
+                        "boat_restoring",
                     ],
                 }
             }
@@ -684,6 +1821,7 @@ impl Operation {
                         "machine_not_running",
                         "sandbox_not_ready",
                         "sandbox_direct_failed",
+                        "boat_restoring",
                     ],
                 }
             }
@@ -711,6 +1849,38 @@ impl Operation {
                         "invalid_path",
                         "file_too_large",
                         "sandbox_starting",
+                        "machine_not_running",
+                        "sandbox_not_ready",
+                        "sandbox_direct_failed",
+                        "boat_restoring",
+                    ],
+                }
+            }
+            Self::DeleteFile => {
+                &OperationInfo {
+                    id: "deleteFile",
+                    name: "delete_file",
+                    method: "DELETE",
+                    path: "/sandboxes/{sandboxId}/files",
+                    repeat: Repeat::Replace,
+                    key_action: Some("file.write"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "path_not_found",
+                        "invalid_path",
+                        "folder_not_empty",
+                        "sandbox_starting",
+                        "boat_restoring",
                         "machine_not_running",
                         "sandbox_not_ready",
                         "sandbox_direct_failed",
@@ -744,6 +1914,7 @@ impl Operation {
                         "sandbox_starting",
                         "sandbox_not_ready",
                         "sandbox_direct_failed",
+                        "boat_restoring",
                     ],
                 }
             }
@@ -767,6 +1938,1158 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                    ],
+                }
+            }
+            Self::Share => {
+                &OperationInfo {
+                    id: "share",
+                    name: "share",
+                    method: "POST",
+                    path: "/sandboxes/{sandboxId}/share",
+                    repeat: Repeat::Replace,
+                    key_action: Some("sandbox.update"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "not_org_sandbox",
+                    ],
+                }
+            }
+            Self::Recover => {
+                &OperationInfo {
+                    id: "recover",
+                    name: "recover",
+                    method: "POST",
+                    path: "/sandboxes/{sandboxId}/recover",
+                    repeat: Repeat::Write,
+                    key_action: Some("sandbox.update"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "sandbox_is_reachable",
+                        "too_soon",
+                        "no_machine",
+                        "recover_unsupported",
+                        "reset_failed",
+                    ],
+                }
+            }
+            Self::Prompt => {
+                &OperationInfo {
+                    id: "prompt",
+                    name: "prompt",
+                    method: "POST",
+                    path: "/sandboxes/{sandboxId}/prompt",
+                    repeat: Repeat::Write,
+                    key_action: Some("agent.prompt"),
+                    success: 202u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_json",
+                        "billing_required",
+                        "fast_mode_not_supported",
+                        "provider_not_configured",
+                        "sandbox_not_ready",
+                    ],
+                }
+            }
+            Self::PromptRunStatus => {
+                &OperationInfo {
+                    id: "promptRunStatus",
+                    name: "prompt_run_status",
+                    method: "GET",
+                    path: "/sandboxes/{sandboxId}/prompts/{promptId}",
+                    repeat: Repeat::Safe,
+                    key_action: Some("sandbox.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                    ],
+                }
+            }
+            Self::Events => {
+                &OperationInfo {
+                    id: "events",
+                    name: "events",
+                    method: "GET",
+                    path: "/sandboxes/{sandboxId}/events",
+                    repeat: Repeat::Safe,
+                    key_action: Some("sandbox.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "billing_required",
+                        "invalid_limit",
+                    ],
+                }
+            }
+            Self::EventsStream => {
+                &OperationInfo {
+                    id: "eventsStream",
+                    name: "events_stream",
+                    method: "GET",
+                    path: "/sandboxes/{sandboxId}/events",
+                    repeat: Repeat::Safe,
+                    key_action: Some("sandbox.read"),
+                    success: 200u16,
+                    media: Media::Sse,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "billing_required",
+                        "invalid_limit",
+                    ],
+                }
+            }
+            Self::Conversations => {
+                &OperationInfo {
+                    id: "conversations",
+                    name: "conversations",
+                    method: "GET",
+                    path: "/sandboxes/{sandboxId}/conversations",
+                    repeat: Repeat::Safe,
+                    key_action: Some("sandbox.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "billing_required",
+                    ],
+                }
+            }
+            Self::Steer => {
+                &OperationInfo {
+                    id: "steer",
+                    name: "steer",
+                    method: "POST",
+                    path: "/sandboxes/{sandboxId}/steer",
+                    repeat: Repeat::Write,
+                    key_action: Some("agent.prompt"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_json",
+                        "billing_required",
+                        "no_running_turn",
+                    ],
+                }
+            }
+            Self::Interrupt => {
+                &OperationInfo {
+                    id: "interrupt",
+                    name: "interrupt",
+                    method: "POST",
+                    path: "/sandboxes/{sandboxId}/interrupt",
+                    repeat: Repeat::Write,
+                    key_action: Some("agent.prompt"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "billing_required",
+                        "sandbox_not_ready",
+                    ],
+                }
+            }
+            Self::Desktop => {
+                &OperationInfo {
+                    id: "desktop",
+                    name: "desktop",
+                    method: "POST",
+                    path: "/sandboxes/{sandboxId}/desktop",
+                    repeat: Repeat::Replace,
+                    key_action: Some("desktop"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_json",
+                        "billing_required",
+                        "machine_not_running",
+                        "browser_not_ready",
+                    ],
+                }
+            }
+            Self::ListHostedPorts => {
+                &OperationInfo {
+                    id: "listHostedPorts",
+                    name: "list_hosted_ports",
+                    method: "GET",
+                    path: "/sandboxes/{sandboxId}/host",
+                    repeat: Repeat::Safe,
+                    key_action: Some("host"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                    ],
+                }
+            }
+            Self::HostPort => {
+                &OperationInfo {
+                    id: "hostPort",
+                    name: "host_port",
+                    method: "POST",
+                    path: "/sandboxes/{sandboxId}/host",
+                    repeat: Repeat::Replace,
+                    key_action: Some("host"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_json",
+                        "billing_required",
+                        "machine_not_running",
+                    ],
+                }
+            }
+            Self::UnhostPort => {
+                &OperationInfo {
+                    id: "unhostPort",
+                    name: "unhost_port",
+                    method: "DELETE",
+                    path: "/sandboxes/{sandboxId}/host",
+                    repeat: Repeat::Replace,
+                    key_action: Some("host"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                    ],
+                }
+            }
+            Self::SshKey => {
+                &OperationInfo {
+                    id: "sshKey",
+                    name: "ssh_key",
+                    method: "POST",
+                    path: "/sandboxes/{sandboxId}/sshkey",
+                    repeat: Repeat::Replace,
+                    key_action: Some("exec"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_json",
+                        "invalid_ssh_key",
+                        "billing_required",
+                        "machine_not_running",
+                        "ssh_host_key_unavailable",
+                    ],
+                }
+            }
+            Self::ExecWebSocket => {
+                &OperationInfo {
+                    id: "execWebSocket",
+                    name: "exec_web_socket",
+                    method: "GET",
+                    path: "/sandboxes/{sandboxId}/exec/ws",
+                    repeat: Repeat::Safe,
+                    key_action: Some("exec"),
+                    success: 101u16,
+                    media: Media::WebSocket,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "upgrade_required",
+                        "machine_not_running",
+                        "sandbox_starting",
+                        "sandbox_not_ready",
+                    ],
+                }
+            }
+            Self::SshWebSocket => {
+                &OperationInfo {
+                    id: "sshWebSocket",
+                    name: "ssh_web_socket",
+                    method: "GET",
+                    path: "/sandboxes/{sandboxId}/ssh",
+                    repeat: Repeat::Safe,
+                    key_action: Some("exec"),
+                    success: 101u16,
+                    media: Media::WebSocket,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "upgrade_required",
+                        "machine_not_running",
+                        "sandbox_starting",
+                        "sandbox_not_ready",
+                    ],
+                }
+            }
+            Self::Stats => {
+                &OperationInfo {
+                    id: "stats",
+                    name: "stats",
+                    method: "GET",
+                    path: "/sandboxes/{sandboxId}/stats",
+                    repeat: Repeat::Safe,
+                    key_action: Some("sandbox.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "machine_not_running",
+                    ],
+                }
+            }
+            Self::Metrics => {
+                &OperationInfo {
+                    id: "metrics",
+                    name: "metrics",
+                    method: "GET",
+                    path: "/sandboxes/{sandboxId}/metrics",
+                    repeat: Repeat::Safe,
+                    key_action: Some("sandbox.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "monitoring_off",
+                    ],
+                }
+            }
+            Self::ProviderModels => {
+                &OperationInfo {
+                    id: "providerModels",
+                    name: "provider_models",
+                    method: "GET",
+                    path: "/provider-models",
+                    repeat: Repeat::Safe,
+                    key_action: Some("account.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                    ],
+                }
+            }
+            Self::ListNamedSnapshots => {
+                &OperationInfo {
+                    id: "listNamedSnapshots",
+                    name: "list_named_snapshots",
+                    method: "GET",
+                    path: "/named-snapshots",
+                    repeat: Repeat::Safe,
+                    key_action: Some("snapshot.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_org_member",
+                        "ambiguous_org",
+                    ],
+                }
+            }
+            Self::SaveNamedSnapshot => {
+                &OperationInfo {
+                    id: "saveNamedSnapshot",
+                    name: "save_named_snapshot",
+                    method: "POST",
+                    path: "/named-snapshots",
+                    repeat: Repeat::Write,
+                    key_action: Some("snapshot.write"),
+                    success: 202u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_json",
+                        "invalid_name",
+                        "billing_required",
+                        "save_in_progress",
+                        "named_snapshot_limit",
+                        "sandbox_not_ready",
+                        "no_snapshot",
+                    ],
+                }
+            }
+            Self::GetNamedSnapshot => {
+                &OperationInfo {
+                    id: "getNamedSnapshot",
+                    name: "get_named_snapshot",
+                    method: "GET",
+                    path: "/named-snapshots/{name}",
+                    repeat: Repeat::Safe,
+                    key_action: Some("snapshot.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                    ],
+                }
+            }
+            Self::DeleteNamedSnapshot => {
+                &OperationInfo {
+                    id: "deleteNamedSnapshot",
+                    name: "delete_named_snapshot",
+                    method: "DELETE",
+                    path: "/named-snapshots/{name}",
+                    repeat: Repeat::Replace,
+                    key_action: Some("snapshot.write"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "save_in_progress",
+                    ],
+                }
+            }
+            Self::ListSnapshotShares => {
+                &OperationInfo {
+                    id: "listSnapshotShares",
+                    name: "list_snapshot_shares",
+                    method: "GET",
+                    path: "/named-snapshots/{name}/shares",
+                    repeat: Repeat::Safe,
+                    key_action: Some("snapshot.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                    ],
+                }
+            }
+            Self::CreateSnapshotShare => {
+                &OperationInfo {
+                    id: "createSnapshotShare",
+                    name: "create_snapshot_share",
+                    method: "POST",
+                    path: "/named-snapshots/{name}/shares",
+                    repeat: Repeat::Write,
+                    key_action: Some("snapshot.write"),
+                    success: 201u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                    ],
+                }
+            }
+            Self::RevokeSnapshotShare => {
+                &OperationInfo {
+                    id: "revokeSnapshotShare",
+                    name: "revoke_snapshot_share",
+                    method: "DELETE",
+                    path: "/named-snapshots/{name}/shares/{shareId}",
+                    repeat: Repeat::Replace,
+                    key_action: Some("snapshot.write"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                    ],
+                }
+            }
+            Self::ListSnapshots => {
+                &OperationInfo {
+                    id: "listSnapshots",
+                    name: "list_snapshots",
+                    method: "GET",
+                    path: "/snapshots",
+                    repeat: Repeat::Safe,
+                    key_action: Some("snapshot.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "invalid_limit",
+                    ],
+                }
+            }
+            Self::ListSandboxSnapshots => {
+                &OperationInfo {
+                    id: "listSandboxSnapshots",
+                    name: "list_sandbox_snapshots",
+                    method: "GET",
+                    path: "/sandboxes/{sandboxId}/snapshots",
+                    repeat: Repeat::Safe,
+                    key_action: Some("snapshot.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_limit",
+                    ],
+                }
+            }
+            Self::DeleteSandboxSnapshots => {
+                &OperationInfo {
+                    id: "deleteSandboxSnapshots",
+                    name: "delete_sandbox_snapshots",
+                    method: "DELETE",
+                    path: "/sandboxes/{sandboxId}/snapshots",
+                    repeat: Repeat::Replace,
+                    key_action: Some("snapshot.write"),
+                    success: 202u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "delete_confirmation_required",
+                    ],
+                }
+            }
+            Self::GetLatestSandboxSnapshot => {
+                &OperationInfo {
+                    id: "getLatestSandboxSnapshot",
+                    name: "get_latest_sandbox_snapshot",
+                    method: "GET",
+                    path: "/sandboxes/{sandboxId}/snapshots/latest",
+                    repeat: Repeat::Safe,
+                    key_action: Some("snapshot.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                    ],
+                }
+            }
+            Self::DeleteSnapshot => {
+                &OperationInfo {
+                    id: "deleteSnapshot",
+                    name: "delete_snapshot",
+                    method: "DELETE",
+                    path: "/snapshots/{snapshotId}",
+                    repeat: Repeat::Replace,
+                    key_action: Some("snapshot.write"),
+                    success: 202u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "delete_confirmation_required",
+                    ],
+                }
+            }
+            Self::GetSnapshotTree => {
+                &OperationInfo {
+                    id: "getSnapshotTree",
+                    name: "get_snapshot_tree",
+                    method: "GET",
+                    path: "/snapshots/{snapshotId}/tree",
+                    repeat: Repeat::Safe,
+                    key_action: Some("snapshot.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                    ],
+                }
+            }
+            Self::GetSnapshotFile => {
+                &OperationInfo {
+                    id: "getSnapshotFile",
+                    name: "get_snapshot_file",
+                    method: "GET",
+                    path: "/snapshots/{snapshotId}/files",
+                    repeat: Repeat::Safe,
+                    key_action: Some("snapshot.read"),
+                    success: 200u16,
+                    media: Media::Bytes,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "path_not_found",
+                        "legacy_snapshot",
+                        "snapshot_not_indexed",
+                        "base_image_file",
+                        "is_symlink",
+                        "range_not_satisfiable",
+                    ],
+                }
+            }
+            Self::GetSnapshotDownload => {
+                &OperationInfo {
+                    id: "getSnapshotDownload",
+                    name: "get_snapshot_download",
+                    method: "GET",
+                    path: "/snapshots/{snapshotId}/download",
+                    repeat: Repeat::Safe,
+                    key_action: Some("snapshot.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                    ],
+                }
+            }
+            Self::ListFiles => {
+                &OperationInfo {
+                    id: "listFiles",
+                    name: "list_files",
+                    method: "GET",
+                    path: "/sandboxes/{sandboxId}/files/list",
+                    repeat: Repeat::Safe,
+                    key_action: Some("file.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "path_not_found",
+                        "invalid_path",
+                        "not_a_folder",
+                        "sandbox_starting",
+                        "boat_restoring",
+                        "machine_not_running",
+                        "sandbox_not_ready",
+                        "sandbox_direct_failed",
+                    ],
+                }
+            }
+            Self::GetFileInfo => {
+                &OperationInfo {
+                    id: "getFileInfo",
+                    name: "get_file_info",
+                    method: "GET",
+                    path: "/sandboxes/{sandboxId}/files/info",
+                    repeat: Repeat::Safe,
+                    key_action: Some("file.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "path_not_found",
+                        "invalid_path",
+                        "sandbox_starting",
+                        "boat_restoring",
+                        "machine_not_running",
+                        "sandbox_not_ready",
+                        "sandbox_direct_failed",
+                    ],
+                }
+            }
+            Self::CreateFolder => {
+                &OperationInfo {
+                    id: "createFolder",
+                    name: "create_folder",
+                    method: "POST",
+                    path: "/sandboxes/{sandboxId}/files/folder",
+                    repeat: Repeat::Replace,
+                    key_action: Some("file.write"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_json",
+                        "invalid_path",
+                        "not_a_folder",
+                        "invalid_mode",
+                        "sandbox_starting",
+                        "boat_restoring",
+                        "machine_not_running",
+                        "sandbox_not_ready",
+                        "sandbox_direct_failed",
+                    ],
+                }
+            }
+            Self::MoveFile => {
+                &OperationInfo {
+                    id: "moveFile",
+                    name: "move_file",
+                    method: "POST",
+                    path: "/sandboxes/{sandboxId}/files/move",
+                    repeat: Repeat::Write,
+                    key_action: Some("file.write"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_json",
+                        "path_not_found",
+                        "invalid_path",
+                        "already_exists",
+                        "sandbox_starting",
+                        "boat_restoring",
+                        "machine_not_running",
+                        "sandbox_not_ready",
+                        "sandbox_direct_failed",
+                    ],
+                }
+            }
+            Self::SetFilePermissions => {
+                &OperationInfo {
+                    id: "setFilePermissions",
+                    name: "set_file_permissions",
+                    method: "POST",
+                    path: "/sandboxes/{sandboxId}/files/permissions",
+                    repeat: Repeat::Replace,
+                    key_action: Some("file.write"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_json",
+                        "path_not_found",
+                        "invalid_path",
+                        "invalid_mode",
+                        "sandbox_starting",
+                        "boat_restoring",
+                        "machine_not_running",
+                        "sandbox_not_ready",
+                        "sandbox_direct_failed",
+                    ],
+                }
+            }
+            Self::SearchFiles => {
+                &OperationInfo {
+                    id: "searchFiles",
+                    name: "search_files",
+                    method: "GET",
+                    path: "/sandboxes/{sandboxId}/files/search",
+                    repeat: Repeat::Safe,
+                    key_action: Some("file.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "path_not_found",
+                        "invalid_path",
+                        "invalid_pattern",
+                        "sandbox_starting",
+                        "boat_restoring",
+                        "machine_not_running",
+                        "sandbox_not_ready",
+                        "sandbox_direct_failed",
+                    ],
+                }
+            }
+            Self::FindInFiles => {
+                &OperationInfo {
+                    id: "findInFiles",
+                    name: "find_in_files",
+                    method: "GET",
+                    path: "/sandboxes/{sandboxId}/files/find",
+                    repeat: Repeat::Safe,
+                    key_action: Some("file.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "path_not_found",
+                        "invalid_path",
+                        "invalid_pattern",
+                        "sandbox_starting",
+                        "boat_restoring",
+                        "machine_not_running",
+                        "sandbox_not_ready",
+                        "sandbox_direct_failed",
+                    ],
+                }
+            }
+            Self::ReplaceInFiles => {
+                &OperationInfo {
+                    id: "replaceInFiles",
+                    name: "replace_in_files",
+                    method: "POST",
+                    path: "/sandboxes/{sandboxId}/files/replace",
+                    repeat: Repeat::Write,
+                    key_action: Some("file.write"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_json",
+                        "invalid_path",
+                        "sandbox_starting",
+                        "boat_restoring",
+                        "machine_not_running",
+                        "sandbox_not_ready",
+                        "sandbox_direct_failed",
+                    ],
+                }
+            }
+            Self::CreateUploadUrl => {
+                &OperationInfo {
+                    id: "createUploadUrl",
+                    name: "create_upload_url",
+                    method: "POST",
+                    path: "/sandboxes/{sandboxId}/files/upload-url",
+                    repeat: Repeat::Replace,
+                    key_action: Some("file.write"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_json",
+                        "invalid_path",
+                        "sandbox_starting",
+                        "boat_restoring",
+                        "machine_not_running",
+                        "sandbox_not_ready",
+                        "sandbox_direct_failed",
+                    ],
+                }
+            }
+            Self::CreateDownloadUrl => {
+                &OperationInfo {
+                    id: "createDownloadUrl",
+                    name: "create_download_url",
+                    method: "POST",
+                    path: "/sandboxes/{sandboxId}/files/download-url",
+                    repeat: Repeat::Replace,
+                    key_action: Some("file.read"),
+                    success: 200u16,
+                    media: Media::Json,
+                    idempotency_key: false,
+                    errors: &[
+                        "unauthorized",
+                        "forbidden",
+                        "invalid_request",
+                        "rate_limited",
+                        "method_not_allowed",
+                        "body_too_large",
+                        "internal_error",
+                        "not_found",
+                        "invalid_json",
+                        "path_not_found",
+                        "invalid_path",
+                        "sandbox_starting",
+                        "boat_restoring",
+                        "machine_not_running",
+                        "sandbox_not_ready",
+                        "sandbox_direct_failed",
                     ],
                 }
             }
@@ -806,7 +3129,7 @@ impl std::fmt::Display for Operation {
 pub struct OperationInfo {
     /// Its id in the API document.
     pub id: &'static str,
-    /// Its method on the low-level client.
+    /// Its method on the low-level client, or the name it would have there.
     pub name: &'static str,
     /// The HTTP method.
     pub method: &'static str,
@@ -814,7 +3137,7 @@ pub struct OperationInfo {
     pub path: &'static str,
     /// When a failed try may be followed by another.
     pub repeat: Repeat,
-    /// The action that an API key must grant; `None` when any valid key will do.
+    /// The action that an API key must grant; `None` when any valid key will do, `session` when none will.
     pub key_action: Option<&'static str>,
     /// The status of a success.
     pub success: u16,
@@ -850,8 +3173,12 @@ pub enum Media {
     Json,
     /// JSON frames, a line each.
     Ndjson,
+    /// Server-sent events.
+    Sse,
     /// Raw bytes.
     Bytes,
+    /// A WebSocket: such an operation has no method on the low-level client.
+    WebSocket,
 }
 
 /// A row of the repeat table.
@@ -999,7 +3326,7 @@ pub const REPEAT_RULES: &[RepeatRule] = &[
         when: RepeatWhen {
             delivery: None,
             status: None,
-            codes: &["sandbox_starting"],
+            codes: &["sandbox_starting", "boat_restoring"],
             retryable: None,
             message: None,
             window: None,
@@ -1312,7 +3639,7 @@ pub const ERROR_CODES: &[ErrorCode] = &[
         code: "machine_not_running",
         status: 409u16,
         retryable: None,
-        meaning: "The sandbox is stopped, so it has no machine to answer.",
+        meaning: "The sandbox is stopped, so it has no machine to answer; the hosted service has also said it under 400.",
     },
     ErrorCode {
         code: "sandbox_starting",
@@ -1330,7 +3657,7 @@ pub const ERROR_CODES: &[ErrorCode] = &[
         code: "sandbox_direct_failed",
         status: 502u16,
         retryable: None,
-        meaning: "The service could not reach the sandbox; without `retryable` a command may be running.",
+        meaning: "The service could not reach the sandbox, or the sandbox refused; without `retryable` a command may be running. The hosted service has also said it under 400 and 409.",
     },
     ErrorCode {
         code: "idempotency_in_progress",
@@ -1421,5 +3748,311 @@ pub const ERROR_CODES: &[ErrorCode] = &[
         status: 503u16,
         retryable: Some(true),
         meaning: "The sandbox's host key is not known yet.",
+    },
+    ErrorCode {
+        code: "not_implemented",
+        status: 501u16,
+        retryable: Some(false),
+        meaning: "The local server does not have this operation yet.",
+    },
+    ErrorCode {
+        code: "session_required",
+        status: 403u16,
+        retryable: None,
+        meaning: "A person has to be signed in; no API key will do.",
+    },
+    ErrorCode {
+        code: "confirmation_required",
+        status: 400u16,
+        retryable: None,
+        meaning: "Turning zero data retention on needs the confirmation, word for word.",
+    },
+    ErrorCode {
+        code: "github_not_connected",
+        status: 409u16,
+        retryable: None,
+        meaning: "The account is not connected to GitHub.",
+    },
+    ErrorCode {
+        code: "repository_not_found",
+        status: 404u16,
+        retryable: None,
+        meaning: "There is no repository of that number that the account can reach.",
+    },
+    ErrorCode {
+        code: "api_key_expired",
+        status: 409u16,
+        retryable: None,
+        meaning: "The key has ended; make a new one.",
+    },
+    ErrorCode {
+        code: "scoped_api_key_creation_disabled",
+        status: 503u16,
+        retryable: Some(false),
+        meaning: "No keys can be made on this service.",
+    },
+    ErrorCode {
+        code: "invalid_webhook_url",
+        status: 400u16,
+        retryable: None,
+        meaning: "The URL is not `https` on port 443 with a public address.",
+    },
+    ErrorCode {
+        code: "webhook_exists",
+        status: 409u16,
+        retryable: None,
+        meaning: "The account has an endpoint with that URL.",
+    },
+    ErrorCode {
+        code: "webhook_limit",
+        status: 409u16,
+        retryable: None,
+        meaning: "The account has as many endpoints as it may.",
+    },
+    ErrorCode {
+        code: "invalid_endpoint",
+        status: 400u16,
+        retryable: None,
+        meaning: "The URL is not `https` on port 443 or 4318 with a public address, or a header cannot be sent.",
+    },
+    ErrorCode {
+        code: "invalid_key",
+        status: 400u16,
+        retryable: None,
+        meaning: "The name of a variable has characters that are not allowed.",
+    },
+    ErrorCode {
+        code: "invalid_secret_path",
+        status: 400u16,
+        retryable: None,
+        meaning: "The path of a secret file is not inside the work folder.",
+    },
+    ErrorCode {
+        code: "create_failed",
+        status: 409u16,
+        retryable: None,
+        meaning: "There is an environment of that name.",
+    },
+    ErrorCode {
+        code: "update_failed",
+        status: 400u16,
+        retryable: None,
+        meaning: "The change is not possible: the name is taken, or the default environment would go.",
+    },
+    ErrorCode {
+        code: "machine_provider_required",
+        status: 400u16,
+        retryable: None,
+        meaning: "The machine size needs a provider named; an older rule.",
+    },
+    ErrorCode {
+        code: "monitoring_off_for_account",
+        status: 409u16,
+        retryable: None,
+        meaning: "Monitoring was asked for and the account has it off.",
+    },
+    ErrorCode {
+        code: "snapshots_off_for_account",
+        status: 409u16,
+        retryable: None,
+        meaning: "Snapshots were asked for and the account has them off.",
+    },
+    ErrorCode {
+        code: "not_org_sandbox",
+        status: 400u16,
+        retryable: None,
+        meaning: "No organisation pays for the sandbox.",
+    },
+    ErrorCode {
+        code: "sandbox_is_reachable",
+        status: 409u16,
+        retryable: None,
+        meaning: "The machine answers, so there is nothing to recover.",
+    },
+    ErrorCode {
+        code: "too_soon",
+        status: 409u16,
+        retryable: None,
+        meaning: "The machine was restarted less than 10 minutes ago.",
+    },
+    ErrorCode {
+        code: "no_machine",
+        status: 409u16,
+        retryable: None,
+        meaning: "The sandbox has no machine.",
+    },
+    ErrorCode {
+        code: "recover_unsupported",
+        status: 409u16,
+        retryable: None,
+        meaning: "The machine cannot be restarted; resume from the last snapshot.",
+    },
+    ErrorCode {
+        code: "reset_failed",
+        status: 409u16,
+        retryable: None,
+        meaning: "The machine did not restart.",
+    },
+    ErrorCode {
+        code: "upgrade_required",
+        status: 426u16,
+        retryable: None,
+        meaning: "The request does not ask for a WebSocket.",
+    },
+    ErrorCode {
+        code: "invalid_ssh_key",
+        status: 400u16,
+        retryable: None,
+        meaning: "The key is not a public key in OpenSSH form.",
+    },
+    ErrorCode {
+        code: "fast_mode_not_supported",
+        status: 400u16,
+        retryable: None,
+        meaning: "The model has no fast mode.",
+    },
+    ErrorCode {
+        code: "provider_not_configured",
+        status: 409u16,
+        retryable: None,
+        meaning: "The agent is not signed in; details carry `provider` and `setupUrl`.",
+    },
+    ErrorCode {
+        code: "no_running_turn",
+        status: 409u16,
+        retryable: None,
+        meaning: "There is no turn to speak into; details carry `reason`, and `lastTurn` when one has ended.",
+    },
+    ErrorCode {
+        code: "save_in_progress",
+        status: 409u16,
+        retryable: None,
+        meaning: "A save under that name is under way.",
+    },
+    ErrorCode {
+        code: "named_snapshot_limit",
+        status: 409u16,
+        retryable: None,
+        meaning: "The wallet has as many named snapshots as its plan allows.",
+    },
+    ErrorCode {
+        code: "legacy_snapshot",
+        status: 409u16,
+        retryable: None,
+        meaning: "The snapshot is too old to read files from.",
+    },
+    ErrorCode {
+        code: "snapshot_not_indexed",
+        status: 409u16,
+        retryable: None,
+        meaning: "The list of the snapshot's files is not made yet.",
+    },
+    ErrorCode {
+        code: "base_image_file",
+        status: 409u16,
+        retryable: None,
+        meaning: "The file belongs to the base image, which snapshots do not hold.",
+    },
+    ErrorCode {
+        code: "is_symlink",
+        status: 409u16,
+        retryable: None,
+        meaning: "The path is a link, which has no content.",
+    },
+    ErrorCode {
+        code: "range_not_satisfiable",
+        status: 416u16,
+        retryable: None,
+        meaning: "The range begins after the end of the file.",
+    },
+    ErrorCode {
+        code: "boat_restoring",
+        status: 409u16,
+        retryable: Some(true),
+        meaning: "The sandbox is being resumed and its disk is still being restored; nothing ran.",
+    },
+    ErrorCode {
+        code: "snapshot_data_expired",
+        status: 409u16,
+        retryable: Some(false),
+        meaning: "The data of the stopped sandbox was removed, 14 days after it stopped.",
+    },
+    ErrorCode {
+        code: "credential_profile_not_found",
+        status: 404u16,
+        retryable: None,
+        meaning: "There is no credential profile of that id.",
+    },
+    ErrorCode {
+        code: "invalid_hosted_ports",
+        status: 400u16,
+        retryable: None,
+        meaning: "A port to host is out of range or named twice, or there are more than 50.",
+    },
+    ErrorCode {
+        code: "invalid_files",
+        status: 400u16,
+        retryable: None,
+        meaning: "A file to write has a bad path, or there are more than 32, or more than 256 KB.",
+    },
+    ErrorCode {
+        code: "count_requires_from",
+        status: 400u16,
+        retryable: None,
+        meaning: "Several sandboxes can be created at once only from a named snapshot or share code.",
+    },
+    ErrorCode {
+        code: "count_with_fail_fast",
+        status: 400u16,
+        retryable: None,
+        meaning: "Several sandboxes cannot be created at once with `failFast`.",
+    },
+    ErrorCode {
+        code: "count_with_hosted_ports",
+        status: 400u16,
+        retryable: None,
+        meaning: "Several sandboxes cannot be created at once with ports to host.",
+    },
+    ErrorCode {
+        code: "fail_fast_with_hosted_ports",
+        status: 400u16,
+        retryable: None,
+        meaning: "Ports cannot be hosted at creation with `failFast`.",
+    },
+    ErrorCode {
+        code: "invalid_access",
+        status: 400u16,
+        retryable: None,
+        meaning: "The visibility asked for is not possible in that wallet.",
+    },
+    ErrorCode {
+        code: "already_exists",
+        status: 400u16,
+        retryable: None,
+        meaning: "There is something at the destination and `overwrite` was not asked for.",
+    },
+    ErrorCode {
+        code: "folder_not_empty",
+        status: 400u16,
+        retryable: None,
+        meaning: "The path is a folder and `recursive` was not asked for, or it is one of the two roots.",
+    },
+    ErrorCode {
+        code: "not_a_folder",
+        status: 400u16,
+        retryable: None,
+        meaning: "The path is not a folder.",
+    },
+    ErrorCode {
+        code: "invalid_mode",
+        status: 400u16,
+        retryable: None,
+        meaning: "The permission bits are not three or four octal digits.",
+    },
+    ErrorCode {
+        code: "invalid_pattern",
+        status: 400u16,
+        retryable: None,
+        meaning: "The pattern or regular expression cannot be read.",
     },
 ];

@@ -4,7 +4,7 @@ use crate::{
     call::{CallOptions, fit_command_limit},
     clock::SharedClock,
     error::Result,
-    generated::operations::Operation,
+    generated::{dialects::Dialect, operations::Operation},
     transport::{Call, Shared, explicit_total},
 };
 use std::{fmt, sync::Arc, time::Duration};
@@ -33,6 +33,11 @@ impl Api {
     /// The base URL, without a trailing slash.
     pub fn base_url(&self) -> &str {
         self.shared.base().as_str()
+    }
+
+    /// Which service is spoken to.
+    pub fn dialect(&self) -> Dialect {
+        self.shared.dialect()
     }
 
     /// Begins the call of a generated method.

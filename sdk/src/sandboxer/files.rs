@@ -38,7 +38,7 @@ pub const MAX_FILE: usize = 5 << 20;
 /// ```
 #[derive(Clone)]
 pub struct AsyncFiles {
-    sandbox: AsyncSandbox,
+    pub(super) sandbox: AsyncSandbox,
 }
 
 impl AsyncFiles {
@@ -204,7 +204,7 @@ impl AsyncFiles {
         Ok(body.received())
     }
 
-    fn check_path(&self, path: &str, operation: Operation) -> Result<()> {
+    pub(super) fn check_path(&self, path: &str, operation: Operation) -> Result<()> {
         let problem = match path.len() {
             0 => "must not be empty",
             4097.. => "must not be longer than 4096 bytes",
@@ -214,7 +214,7 @@ impl AsyncFiles {
         Err(self.label(Error::invalid_input("path", problem), operation))
     }
 
-    fn label(&self, error: Error, operation: Operation) -> Error {
+    pub(super) fn label(&self, error: Error, operation: Operation) -> Error {
         error.with_operation(operation).with_sandbox_id(Some(self.sandbox.id().to_owned()))
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::{
-    error::{Delivery, Error, ErrorKind},
+    error::{Delivery, Error, ErrorKind, envelope::canonical},
     outcome::{End, Outcome},
     output::Facts,
     wire::Timestamp,
@@ -97,6 +97,7 @@ impl Frame {
     /// The error that an `error` frame tells.
     pub(crate) fn into_error(self) -> Error {
         let code = self.error.filter(|code| !code.is_empty()).unwrap_or_else(|| "stream_error".to_owned());
+        let code = canonical(code);
         let message = self.message.unwrap_or_else(|| "the service ended the stream with an error".to_owned());
         // The service sets the flag only where it proves that the command never ran.
         Error::new(ErrorKind::StreamFailed, code, message)

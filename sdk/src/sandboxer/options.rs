@@ -196,7 +196,7 @@ impl Create {
 
     /// The named snapshot or share code to start from.
     pub fn from(mut self, snapshot: impl Into<String>) -> Self {
-        self.request = self.request.from(snapshot);
+        self.request = self.request.from(snapshot.into());
         self
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use tokio::{runtime::Handle, sync::Notify};
 
-use super::Api;
+use super::{Api, sandbox::AsyncSandbox};
 use crate::{
     call::{CallOptions, Timeouts},
     error::{ErrorKind, Result},
@@ -25,11 +25,13 @@ const WORKERS: usize = 4;
 const TRIES: u32 = 2;
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// What is to be deleted.
+/// What is to be deleted, or stopped.
 #[derive(Debug, Clone)]
 pub(crate) enum Target {
     /// This sandbox.
     Sandbox(String),
+    /// This sandbox is to be stopped.
+    Stop(String),
     /// Whatever this call made: sent again with the same key it tells the id.
     Replay { key: String, call: Box<Target> },
     /// A create, to be replayed.
@@ -168,9 +170,12 @@ impl Job {
                 Target::Create { request } => api.create((**request).clone()).await?.sandbox.id,
                 Target::Fork { source, request } => api.fork(source, (**request).clone()).await?.id,
                 Target::Sandbox(id) => id.clone(),
-                Target::Replay { .. } => return Ok(()),
+                Target::Stop(_) | Target::Replay { .. } => return Ok(()),
             };
             self.target = Target::Sandbox(id);
+        }
+        if let Target::Stop(id) = &self.target {
+            return AsyncSandbox::new(&api, id, None).stop_now().await;
         }
         let Target::Sandbox(id) = &self.target else { return Ok(()) };
         match api.delete_sandbox(id, DeleteSandboxParams::new()).await {
@@ -187,6 +192,7 @@ impl fmt::Display for Target {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sandbox(id) => formatter.write_str(id),
+            Self::Stop(id) => write!(formatter, "the stop of {id}"),
             Self::Replay { key, .. } => write!(formatter, "what was made with the key {key}"),
             Self::Create { .. } => formatter.write_str("a create"),
             Self::Fork { source, .. } => write!(formatter, "a fork of {source}"),

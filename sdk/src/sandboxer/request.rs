@@ -41,8 +41,8 @@ impl RequestOptions {
         self
     }
 
-    /// Sets a header. `Accept`, `Idempotency-Key` and `X-Sandboxer-Confirm-Delete` may be set here; the others that the
-    /// client fills in are refused.
+    /// Sets a header. `Accept`, `Idempotency-Key`, `Last-Event-ID` and the header that confirms a deletion may be set
+    /// here; the others that the client fills in are refused.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
@@ -55,7 +55,13 @@ impl RequestOptions {
             map.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         for (name, value) in &self.headers {
-            let own = ["accept", "idempotency-key", "x-sandboxer-confirm-delete"];
+            let own = [
+                "accept",
+                "idempotency-key",
+                "x-sandboxer-confirm-delete",
+                "x-ascii-confirm-delete",
+                "last-event-id",
+            ];
             let own = own.into_iter().find(|own| name.eq_ignore_ascii_case(own));
             let (name, value) = match own {
                 Some("idempotency-key") => {

@@ -32,27 +32,38 @@ pub(crate) enum Verdict {
 
 /// The pauses between looks: one that a start within milliseconds does not notice, then a tenth of a second, growing to
 /// 2 s.
-struct Pace(Duration);
+pub(crate) struct Pace {
+    pause: Duration,
+    steady: bool,
+}
 
 impl Pace {
     const FIRST: Duration = Duration::from_millis(10);
     const SECOND: Duration = Duration::from_millis(100);
     const LONGEST: Duration = Duration::from_secs(2);
 
-    fn new() -> Self {
-        Self(Self::FIRST)
+    pub(crate) fn new() -> Self {
+        Self { pause: Self::FIRST, steady: false }
+    }
+
+    /// The same pause every time, for what takes long.
+    pub(crate) fn steady(pause: Duration) -> Self {
+        Self { pause, steady: true }
     }
 
     fn next(&mut self) -> Duration {
-        let pause = self.0;
-        self.0 = (pause * 3 / 2).clamp(Self::SECOND, Self::LONGEST);
+        let pause = self.pause;
+        if !self.steady {
+            self.pause = (pause * 3 / 2).clamp(Self::SECOND, Self::LONGEST);
+        }
         pause
     }
 }
 
 /// Looks until the verdict is in, for at most `limit`: a look in flight when the limit runs out is dropped.
-async fn poll<T, L, Fut>(
+pub(crate) async fn poll<T, L, Fut>(
     clock: &dyn Clock,
+    mut pace: Pace,
     limit: Option<Duration>,
     mut look: L,
     expired: impl FnOnce() -> Error,
@@ -62,7 +73,6 @@ where
     Fut: Future<Output = Result<Option<T>>>,
 {
     let start = clock.elapsed();
-    let mut pace = Pace::new();
     let looking = pin!(async {
         loop {
             if let Some(found) = look(clock.elapsed().saturating_sub(start)).await? {
@@ -167,6 +177,17 @@ impl AsyncSandbox {
         wanted: &str,
         verdict: impl Fn(&Sandbox, Duration) -> Verdict,
     ) -> Result<()> {
+        self.watch_at(Pace::new(), limit, wanted, verdict).await
+    }
+
+    /// Reads the sandbox at this pace until the verdict is in.
+    pub(crate) async fn watch_at(
+        &self,
+        pace: Pace,
+        limit: Option<Duration>,
+        wanted: &str,
+        verdict: impl Fn(&Sandbox, Duration) -> Verdict,
+    ) -> Result<()> {
         let verdict = &verdict;
         let expired = || {
             let state = self.info().map(|info| info.state.to_string());
@@ -187,7 +208,7 @@ impl AsyncSandbox {
                 Verdict::Failed(error) => Err(error),
             }
         };
-        poll(&**self.api().clock(), limit, look, expired).await
+        poll(&**self.api().clock(), pace, limit, look, expired).await
     }
 
     /// The limit of a wait: what was asked for, else the view's total limit if it is set, else `default`.
@@ -243,7 +264,8 @@ mod tests {
             let clock = ManualClock::new();
             let reached = Duration::from_millis(reached);
             let look = async |_| Ok((clock.elapsed() >= reached).then(|| clock.elapsed()));
-            let seen = run(&clock, poll(&clock, Some(READY_LIMIT), look, expired)).await.unwrap();
+            let seen =
+                run(&clock, poll(&clock, Pace::new(), Some(READY_LIMIT), look, expired)).await.unwrap();
             assert!(seen <= reached + Duration::from_millis(350), "{reached:?} seen at {seen:?}");
         }
     }
@@ -256,8 +278,9 @@ mod tests {
             looks.set(looks.get() + 1);
             Ok(None::<()>)
         };
-        let error =
-            run(&clock, poll(&clock, Some(Duration::from_secs(60)), look, expired)).await.unwrap_err();
+        let error = run(&clock, poll(&clock, Pace::new(), Some(Duration::from_secs(60)), look, expired))
+            .await
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::WaitTimeout);
         assert_eq!(clock.elapsed(), Duration::from_secs(60));
         assert!((30..=40).contains(&looks.get()), "{} looks", looks.get());
@@ -267,7 +290,9 @@ mod tests {
     async fn the_limit_holds_while_a_look_is_in_flight() {
         let clock = ManualClock::new();
         let look = async |_| -> Result<Option<()>> { std::future::pending().await };
-        let error = run(&clock, poll(&clock, Some(Duration::from_secs(3)), look, expired)).await.unwrap_err();
+        let error = run(&clock, poll(&clock, Pace::new(), Some(Duration::from_secs(3)), look, expired))
+            .await
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::WaitTimeout);
         assert_eq!(clock.elapsed(), Duration::from_secs(3));
     }

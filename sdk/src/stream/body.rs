@@ -69,6 +69,16 @@ impl ByteBody {
         Ok(all.freeze())
     }
 
+    /// The status of the answer: 206 where a range was asked for and given.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The headers of the answer.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
     /// The length the service announced, in bytes.
     pub fn content_length(&self) -> Option<u64> {
         self.header("content-length")?.parse().ok()

@@ -3,8 +3,14 @@
 use super::{Context, Shared, failure, ids, plan::Plan};
 use crate::{
     call::CallOptions,
+    command::exports,
     error::{Delivery, Error, ErrorKind, Result, envelope},
-    generated::{engine, operations::Operation},
+    generated::{
+        dialects::{CommandVariables, Dialect},
+        engine,
+        models::CommandRequest,
+        operations::Operation,
+    },
     stream::ByteBody,
     wire::{
         InvalidField,
@@ -30,11 +36,21 @@ impl Call {
     ) -> Result<Self> {
         let plan = Plan::of(operation, path_ids, options.clone(), shared.clock().elapsed());
         shared.check_open().map_err(|error| plan.label(error))?;
+        let dialect = shared.dialect();
+        if !dialect.has(operation) {
+            let message = format!("{dialect} does not have the operation {operation}");
+            return Err(plan.label(Error::new(ErrorKind::Unsupported, "unsupported_operation", message)));
+        }
         for (name, id) in path_ids {
             // A refused id is no one's, so the error does not carry it.
             ids::check(name, id).map_err(|error| error.with_operation(operation))?;
         }
         Ok(Self { context: Context::new(shared.clone(), plan) })
+    }
+
+    /// Which service is spoken to.
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.context.shared.dialect()
     }
 
     /// Refuses a request whose own check failed.
@@ -50,6 +66,18 @@ impl Call {
             Arc::make_mut(&mut self.context.plan).command_limit = Some(Duration::from_secs(seconds));
         }
         self
+    }
+
+    /// Writes a command's variables in front of it where the service takes no others. The request was validated before, so
+    /// that names are names and values have no NUL.
+    pub(crate) fn with_variables(&self, mut request: CommandRequest) -> Result<CommandRequest> {
+        if self.dialect().info().command_variables == CommandVariables::Exports
+            && let Some(variables) = request.env.take().filter(|variables| !variables.is_empty())
+        {
+            request.command = exports(variables.iter(), &request.command);
+            self.validated(request.validate_for(self.dialect()))?;
+        }
+        Ok(request)
     }
 
     /// The generated client for this call.

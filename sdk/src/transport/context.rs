@@ -5,6 +5,7 @@ use crate::{
     clock::SharedClock,
     config::{ApiKey, base_url::BaseUrl},
     error::{Error, Result},
+    generated::dialects::Dialect,
     retry::budget::Budget,
     sandboxer::reaper::Reaper,
 };
@@ -20,6 +21,7 @@ use std::{
 /// What all views of one client share.
 pub(crate) struct Shared {
     base: BaseUrl,
+    dialect: Dialect,
     key: ApiKey,
     bearer: HeaderValue,
     http: reqwest::Client,
@@ -34,6 +36,7 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(
         base: BaseUrl,
+        dialect: Dialect,
         key: ApiKey,
         http: reqwest::Client,
         clock: SharedClock,
@@ -45,6 +48,7 @@ impl Shared {
         let reaper = Reaper::default();
         Ok(Arc::new(Self {
             base,
+            dialect,
             key,
             bearer,
             http,
@@ -59,6 +63,11 @@ impl Shared {
 
     pub(crate) fn base(&self) -> &BaseUrl {
         &self.base
+    }
+
+    /// Which service is spoken to.
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     pub(crate) fn key(&self) -> &ApiKey {

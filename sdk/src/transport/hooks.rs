@@ -1,6 +1,6 @@
 //! Where the generated engine meets the rest: every request of every operation passes here, and only here.
 
-use super::{Context, headers, send};
+use super::{Context, dialect, headers, send};
 use crate::generated::engine;
 use progenitor_client::{ClientHooks, ClientInfo as _, Error, OperationInfo};
 use reqwest::{Request, Response};
@@ -8,7 +8,9 @@ use reqwest::{Request, Response};
 impl ClientHooks<Context> for engine::Client {
     async fn pre<E>(&self, request: &mut Request, _: &OperationInfo) -> Result<(), Error<E>> {
         let context = self.inner();
-        headers::fill(context, request.headers_mut()).map_err(|error| {
+        let filled =
+            headers::fill(context, request.headers_mut()).and_then(|()| dialect::adapt(context, request));
+        filled.map_err(|error| {
             context.fail(context.plan.label(error));
             Error::Custom(String::new())
         })

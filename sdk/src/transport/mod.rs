@@ -4,6 +4,7 @@ mod attempt;
 mod call;
 pub(crate) mod connect;
 mod context;
+mod dialect;
 mod failure;
 mod headers;
 mod hooks;
@@ -16,6 +17,7 @@ pub(crate) use call::Call;
 pub(crate) use context::{Context, Shared};
 pub(crate) use failure::{denied_success, timed_out};
 pub(crate) use headers::fill as fill_headers;
+pub(crate) use ids::check as check_id;
 pub(crate) use plan::{Plan, explicit_total};
 pub(crate) use send::run;
 

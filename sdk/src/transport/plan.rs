@@ -107,7 +107,7 @@ impl Plan {
     /// The longest silence of a stream.
     pub(crate) fn idle(&self) -> Option<Duration> {
         let default = match (self.operation, self.command_limit) {
-            (Some(Operation::AttachCommand), _) => ATTACH_IDLE,
+            (Some(Operation::AttachCommand | Operation::EventsStream), _) => ATTACH_IDLE,
             (_, Some(limit)) => HOLD + limit + MARGIN,
             _ => ATTEMPT,
         };

@@ -4,20 +4,10 @@
 use regex_lite::Regex;
 
 use super::{EnvMap, InvalidField};
+use crate::generated::dialects::Dialect;
+use std::collections::BTreeMap;
 
 type Checked = Result<(), InvalidField>;
-
-/// Names of variables that belong to the service.
-const RESERVED: [&str; 8] = [
-    "AGENT_ID",
-    "ENVIRONMENT_ID",
-    "PRODUCT_MODE",
-    "SANDBOXER_API_URL",
-    "SANDBOXER_CLI_TOKEN",
-    "SANDBOXER_ID",
-    "SANDBOXER_TOKEN",
-    "SERVICE_PREVIEW_TOKEN",
-];
 
 /// The longest name of a variable.
 const NAME_LIMIT: usize = 128;
@@ -79,7 +69,6 @@ pub(crate) fn no_nul(field: &str, value: &str) -> Checked {
 }
 
 /// A list or map of so many entries.
-#[allow(dead_code, reason = "called by the models whose document limits the number of entries")]
 pub(crate) fn entries(field: &str, count: usize, low: Option<usize>, high: Option<usize>) -> Checked {
     if low.is_some_and(|low| count < low) || high.is_some_and(|high| count > high) {
         return refuse(field, format!("must have {} entries", range(low, high)));
@@ -87,12 +76,37 @@ pub(crate) fn entries(field: &str, count: usize, low: Option<usize>, high: Optio
     Ok(())
 }
 
+/// Each item of a list, called `field[0]` and so on.
+pub(crate) fn items<T>(field: &str, list: &[T], check: impl Fn(&str, &T) -> Checked) -> Checked {
+    list.iter().enumerate().try_for_each(|(index, item)| check(&format!("{field}[{index}]"), item))
+}
+
+/// Each value of a map, called `field.key`.
+pub(crate) fn values<T>(
+    field: &str,
+    map: &BTreeMap<String, T>,
+    check: impl Fn(&str, &T) -> Checked,
+) -> Checked {
+    map.iter().try_for_each(|(key, value)| {
+        let shown: String = key.chars().take(NAME_LIMIT).flat_map(char::escape_debug).collect();
+        check(&format!("{field}.{shown}"), value)
+    })
+}
+
+/// A field that only one dialect has.
+pub(crate) fn dialect(field: &str, given: bool, spoken: Dialect, has: Dialect) -> Checked {
+    if given && spoken != has {
+        return refuse(field, format!("must not be set: {spoken} does not have it, only {has} does"));
+    }
+    Ok(())
+}
+
 /// Environment variables: how many, their names, and their size.
-pub(crate) fn env(field: &str, variables: &EnvMap, high: Option<usize>) -> Checked {
+pub(crate) fn env(field: &str, variables: &EnvMap, high: Option<usize>, dialect: Dialect) -> Checked {
     entries(field, variables.len(), None, high)?;
     let mut size = 0;
     for (name, value) in variables.iter() {
-        env_name(field, name)?;
+        env_name(field, name, dialect)?;
         if value.contains('\0') {
             return refuse(&format!("{field}.{name}"), "must not contain a NUL character".into());
         }
@@ -105,7 +119,7 @@ pub(crate) fn env(field: &str, variables: &EnvMap, high: Option<usize>) -> Check
 }
 
 /// The name of one environment variable.
-pub(crate) fn env_name(field: &str, name: &str) -> Checked {
+fn env_name(field: &str, name: &str, dialect: Dialect) -> Checked {
     let mut characters = name.chars();
     let first = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     if !first || !characters.all(|c| c.is_ascii_alphanumeric() || c == '_') || name.len() > NAME_LIMIT {
@@ -118,7 +132,7 @@ pub(crate) fn env_name(field: &str, name: &str) -> Checked {
             ),
         );
     }
-    if RESERVED.contains(&name) {
+    if dialect.info().reserved_variables.contains(&name) {
         return refuse(&format!("{field}.{name}"), "must not be set: the name belongs to the service".into());
     }
     Ok(())
@@ -137,8 +151,10 @@ fn range<N: std::fmt::Display>(low: Option<N>, high: Option<N>) -> String {
 mod tests {
     use super::*;
     use crate::generated::models::{
-        CommandRequest, CreateSandboxRequest, ReadFileParams, UpdateSandboxRequest,
+        ActiveOrgUpdateRequest, CommandRequest, CreateFile, CreateSandboxRequest, CreateScopedApiKeyRequest,
+        ReadFileParams, SecretFileRequest, SecretsUpdateRequest, TelemetrySetRequest, UpdateSandboxRequest,
     };
+    use crate::wire::Secret;
 
     fn refusal(result: Checked) -> (String, String) {
         let refused = result.unwrap_err();
@@ -196,6 +212,51 @@ mod tests {
     }
 
     #[test]
+    fn what_is_inside_lists_maps_and_structs() {
+        let keys = |ids: Vec<String>| CreateScopedApiKeyRequest::new().sandbox_ids(ids);
+        keys(vec!["bx_1".into()]).validate().unwrap();
+        assert_eq!(
+            refusal(keys(vec![]).validate()),
+            ("sandboxIds".into(), "must have at least 1 entries".into())
+        );
+        let (field, problem) = refusal(keys(vec!["bx_1".into(), String::new()]).validate());
+        assert_eq!((field.as_str(), problem.as_str()), ("sandboxIds[1]", "must not be empty"));
+        let file = SecretFileRequest::new("", "hush");
+        let files = SecretsUpdateRequest::new().secret_files([file]);
+        assert_eq!(refusal(files.validate()).0, "secretFiles[0].path");
+        let headers = BTreeMap::from([("X-Key".to_owned(), Secret::from("x".repeat(8193)))]);
+        let refused = refusal(TelemetrySetRequest::new("https://a.example").headers(headers).validate());
+        assert_eq!(refused.0, "headers.X-Key");
+    }
+
+    #[test]
+    fn a_field_of_another_dialect_is_refused() {
+        let named = || CreateSandboxRequest::new().name("demo");
+        named().validate_for(Dialect::Boat).unwrap();
+        assert_eq!(
+            refusal(named().validate()),
+            ("name".into(), "must not be set: sandboxer does not have it, only boat does".into())
+        );
+        let for_ever = || CreateScopedApiKeyRequest::new().ttl("never");
+        for_ever().validate_for(Dialect::Boat).unwrap();
+        assert_eq!(refusal(for_ever().validate()).0, "ttl");
+        let file = CreateFile::new("", "x");
+        let refused = CreateSandboxRequest::new().files([file]).validate_for(Dialect::Boat);
+        assert_eq!(refusal(refused).0, "files[0].path");
+    }
+
+    #[test]
+    fn null_is_sent_where_it_is_one_of_two_choices() {
+        let sent = |request: ActiveOrgUpdateRequest| {
+            request.validate().unwrap();
+            serde_json::to_string(&request).unwrap()
+        };
+        assert_eq!(sent(ActiveOrgUpdateRequest::new(None)), r#"{"org":null}"#);
+        assert_eq!(sent(ActiveOrgUpdateRequest::new("acme")), r#"{"org":"acme"}"#);
+        assert_eq!(refusal(ActiveOrgUpdateRequest::new("").validate()).0, "org");
+    }
+
+    #[test]
     fn environments() {
         let check = |variables: EnvMap| CommandRequest::new("true").env(variables).validate();
         check(EnvMap::from([("A", "s3cr3t"), ("_b9", "")])).unwrap();
@@ -208,6 +269,12 @@ mod tests {
         assert_eq!(refusal(check(EnvMap::from([("SANDBOXER_TOKEN", "x")]))).0, "env.SANDBOXER_TOKEN");
         let nul = refusal(check(EnvMap::from([("A", "s3cr3t\0")])));
         assert_eq!(nul, ("env.A".into(), "must not contain a NUL character".into()));
+        let check_for = |name, dialect| {
+            CommandRequest::new("true").env(EnvMap::from([(name, "x")])).validate_for(dialect)
+        };
+        assert_eq!(refusal(check_for("BOAT_ID", Dialect::Boat)).0, "env.BOAT_ID");
+        check_for("BOAT_ID", Dialect::Sandboxer).unwrap();
+        check_for("SANDBOXER_TOKEN", Dialect::Boat).unwrap();
         let many: EnvMap = (0..101).map(|n| (format!("V{n}"), "")).collect();
         assert_eq!(refusal(check(many)), ("env".into(), "must have at most 100 entries".into()));
         check(EnvMap::from([("A", "x".repeat(65535))])).unwrap();

@@ -19,6 +19,14 @@ impl InvalidField {
     }
 }
 
+impl InvalidField {
+    /// The same refusal of a field inside `outer`.
+    pub(crate) fn inside(mut self, outer: &str) -> Self {
+        self.field = format!("{outer}.{}", self.field);
+        self
+    }
+}
+
 impl fmt::Display for InvalidField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` {}", self.field, self.problem)

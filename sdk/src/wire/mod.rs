@@ -8,6 +8,7 @@ mod invalid_field;
 mod open_enum;
 mod patch;
 mod secret;
+mod secret_url;
 mod timestamp;
 mod unknown_fields;
 
@@ -16,5 +17,6 @@ pub use invalid_field::InvalidField;
 pub(crate) use open_enum::open_enum;
 pub use patch::Patch;
 pub use secret::Secret;
+pub use secret_url::SecretUrl;
 pub use timestamp::Timestamp;
 pub use unknown_fields::UnknownFields;

@@ -42,6 +42,14 @@ impl<T> Patch<T> {
         }
     }
 
+    /// The value, when there is one, taken out.
+    pub fn into_value(self) -> Option<T> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Unset | Self::Null => None,
+        }
+    }
+
     /// The same with another kind of value.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Patch<U> {
         match self {

@@ -17,6 +17,8 @@ pub struct Contract {
     /// Operation ids with a success, and with an error, that were checked.
     pub succeeded: BTreeSet<String>,
     pub failed: BTreeSet<String>,
+    /// Operation ids that the server says it does not have.
+    pub missing: BTreeSet<String>,
     validators: BTreeMap<String, Validator>,
 }
 
@@ -39,6 +41,7 @@ impl Contract {
             definitions,
             succeeded: BTreeSet::new(),
             failed: BTreeSet::new(),
+            missing: BTreeSet::new(),
             validators: BTreeMap::new(),
         }
     }
@@ -85,6 +88,36 @@ impl Contract {
         assert_eq!(self.document["x-error-codes"][code]["status"], answer.status, "{id}: {body}");
         self.fits(id, &json!({"$ref": "#/components/schemas/ErrorEnvelope"}), &body);
         self.failed.insert(id.to_owned());
+    }
+
+    /// Method and path of every operation that no success was seen of.
+    pub fn unseen(&self) -> Vec<(String, String, String)> {
+        let paths = self.document["paths"].as_object().unwrap();
+        let all =
+            paths.iter().flat_map(|(path, item)| item.as_object().unwrap().iter().map(move |m| (path, m)));
+        all.filter_map(|(path, (method, operation))| {
+            let id = operation.get("operationId")?.as_str()?;
+            let unseen = !self.succeeded.contains(id);
+            unseen.then(|| (id.to_owned(), method.to_uppercase(), path.clone()))
+        })
+        .collect()
+    }
+
+    /// Checks that an operation is refused because the server does not have it, and says so in the one shape there is.
+    #[track_caller]
+    pub fn missing(&mut self, id: &str, answer: &Answer) {
+        let operation = self.operation(id);
+        let code = match (&operation["x-websocket"], &operation["x-key-action"]) {
+            (Value::Bool(true), _) => "upgrade_required",
+            (_, Value::String(action)) if action == "session" => "session_required",
+            _ => "not_implemented",
+        };
+        let face = operation["x-streaming-face"]["operationId"].as_str().map(str::to_owned);
+        let body: Value = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!(body["code"], code, "{id}: {body}");
+        assert_eq!(self.document["x-error-codes"][code]["status"], answer.status, "{id}: {body}");
+        self.fits(id, &json!({"$ref": "#/components/schemas/ErrorEnvelope"}), &body);
+        self.missing.extend([Some(id.to_owned()), face].into_iter().flatten());
     }
 
     fn operation(&self, id: &str) -> &Value {

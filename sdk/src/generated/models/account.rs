@@ -16,13 +16,15 @@ pub enum ConnectionMethod {
     Email,
     /// `service`
     Service,
+    /// `agentid`
+    Agentid,
     /// A value that is not known here.
     Unknown(String),
 }
 
 crate::wire::open_enum!(
     ConnectionMethod, Self::Unknown(String::new()), Github = "github", Google = "google",
-    Email = "email", Service = "service"
+    Email = "email", Service = "service", Agentid = "agentid"
 );
 /// Whether an account may be used.
 ///
@@ -261,12 +263,232 @@ pub struct LimitsResponse {
         skip_serializing_if = "Option::is_none"
     )]
     pub credit_balance_seconds: Option<i64>,
+    /// What paying would change.
+    #[serde(rename = "upgradeEffects", default, skip_serializing_if = "Option::is_none")]
+    pub upgrade_effects: Option<serde_json::Map<String, serde_json::Value>>,
+    /// Whether something has to be paid first.
+    #[serde(
+        rename = "checkoutRequired",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub checkout_required: Option<bool>,
+    /// How to ask for more.
+    #[serde(rename = "contactMessage", default, skip_serializing_if = "Option::is_none")]
+    pub contact_message: Option<String>,
+    /// Hours of credit left.
+    #[serde(
+        rename = "creditBalanceHours",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub credit_balance_hours: Option<f64>,
+    /// Seconds left of bought packs.
+    #[serde(
+        rename = "packBalanceSeconds",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub pack_balance_seconds: Option<i64>,
+    /// Hours left of bought packs.
+    #[serde(
+        rename = "packBalanceHours",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub pack_balance_hours: Option<f64>,
+    /// What is left of bought packs, in dollars.
+    #[serde(
+        rename = "packBalanceDollars",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub pack_balance_dollars: Option<f64>,
+    /// Whether anything was ever paid.
+    #[serde(
+        rename = "hasPaymentHistory",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub has_payment_history: Option<bool>,
+    /// The package that was bought.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<serde_json::Map<String, serde_json::Value>>,
+    /// Seconds that the subscription includes.
+    #[serde(
+        rename = "subscriptionQuotaSeconds",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub subscription_quota_seconds: Option<i64>,
+    /// Seconds of those left.
+    #[serde(
+        rename = "subscriptionRemainingSeconds",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub subscription_remaining_seconds: Option<i64>,
+    /// Seconds of credit ever bought.
+    #[serde(
+        rename = "creditPurchasedSeconds",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub credit_purchased_seconds: Option<i64>,
+    /// Seconds of credit ever used.
+    #[serde(
+        rename = "creditUsedSeconds",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub credit_used_seconds: Option<i64>,
+    /// The plan for sandboxes; `trial` before anything is paid.
+    #[serde(rename = "sandboxPlanKey", default, skip_serializing_if = "Option::is_none")]
+    pub sandbox_plan_key: Option<String>,
+    /// What that plan costs a month, in dollars.
+    #[serde(
+        rename = "sandboxPlanDollars",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub sandbox_plan_dollars: Option<f64>,
+    /// The plans there are.
+    #[serde(
+        rename = "sandboxPlanTiers",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub sandbox_plan_tiers: Option<Vec<super::SandboxPlanTier>>,
+    /// Whether seats are paid for.
+    #[serde(rename = "hasSeatPlan", default, skip_serializing_if = "Option::is_none")]
+    pub has_seat_plan: Option<bool>,
+    /// Seconds that a trial has in all.
+    #[serde(
+        rename = "trialComputeCapSeconds",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub trial_compute_cap_seconds: Option<i64>,
+    /// What to say about the trial, for people.
+    #[serde(rename = "trialLine", default, skip_serializing_if = "Option::is_none")]
+    pub trial_line: Option<String>,
+    /// The limits of a gifted wallet.
+    #[serde(rename = "giftLimit", default, skip_serializing_if = "Option::is_none")]
+    pub gift_limit: Option<super::GiftLimit>,
+    /// How the subscription stands.
+    #[serde(
+        rename = "subscriptionStatus",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub subscription_status: Option<String>,
+    /// Whether the subscription ends with its period.
+    #[serde(
+        rename = "subscriptionCancelAtPeriodEnd",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub subscription_cancel_at_period_end: Option<bool>,
+    /// Whether there is a subscription.
+    #[serde(
+        rename = "hasSubscription",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub has_subscription: Option<bool>,
+    /// When the subscription's trial ends.
+    #[serde(
+        rename = "subscriptionTrialEndsAt",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub subscription_trial_ends_at: Option<crate::wire::Timestamp>,
+    /// When the subscription's period ends.
+    #[serde(
+        rename = "subscriptionCurrentPeriodEnd",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub subscription_current_period_end: Option<crate::wire::Timestamp>,
     /// The organisation whose wallet was read.
     #[serde(rename = "teamId", default, skip_serializing_if = "Option::is_none")]
     pub team_id: Option<String>,
     /// The caller's role in it.
     #[serde(rename = "teamRole", default, skip_serializing_if = "Option::is_none")]
     pub team_role: Option<String>,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// A plan for sandboxes.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct SandboxPlanTier {
+    /// What it is called in the API.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// What it costs a month, in dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dollars: Option<f64>,
+    /// Its price, for people.
+    #[serde(rename = "displayPrice", default, skip_serializing_if = "Option::is_none")]
+    pub display_price: Option<String>,
+    /// Sandboxes active at once.
+    #[serde(
+        rename = "maxActiveSandboxes",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub max_active_sandboxes: Option<i64>,
+    /// Starts a minute.
+    #[serde(
+        rename = "startsPerMinute",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub starts_per_minute: Option<i64>,
+    /// Starts an hour.
+    #[serde(rename = "startsPerHour", default, skip_serializing_if = "Option::is_none")]
+    pub starts_per_hour: Option<i64>,
+    /// Starts a day.
+    #[serde(rename = "startsPerDay", default, skip_serializing_if = "Option::is_none")]
+    pub starts_per_day: Option<i64>,
+    /// Seconds it includes a month.
+    #[serde(
+        rename = "includedSeconds",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub included_seconds: Option<i64>,
+    /// Whether it can be bought.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purchasable: Option<bool>,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// The limits of a gifted wallet.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct GiftLimit {
+    /// Sandboxes active at once.
+    #[serde(
+        rename = "maxActiveSandboxes",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub max_active_sandboxes: Option<i64>,
+    /// The longest time until a sandbox stops by itself, in seconds.
+    #[serde(rename = "maxTtlSeconds", default, skip_serializing_if = "Option::is_none")]
+    pub max_ttl_seconds: Option<i64>,
+    /// What to say about it, in a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    /// What to say about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     /// Fields that are not known here, as they came.
     #[serde(flatten)]
     pub unknown_fields: crate::wire::UnknownFields,
@@ -366,6 +588,137 @@ pub struct StartWindowUsage {
     pub unknown_fields: crate::wire::UnknownFields,
 }
 
+/// What an account keeps of its sandboxes.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct DataRetentionPolicyResponse {
+    /// Always true.
+    #[serde(default)]
+    pub ok: bool,
+    /// `data_retention.info` or `data_retention.updated`.
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    /// Whether zero data retention is on.
+    pub enabled: bool,
+    /// Since when.
+    #[serde(rename = "enabledAt", default)]
+    pub enabled_at: Option<crate::wire::Timestamp>,
+    /// Whether new sandboxes keep no disk when they stop.
+    #[serde(rename = "snapshotsOff", default, skip_serializing_if = "Option::is_none")]
+    pub snapshots_off: Option<bool>,
+    /// Since when.
+    #[serde(rename = "snapshotsOffAt", default, skip_serializing_if = "Option::is_none")]
+    pub snapshots_off_at: Option<crate::wire::Timestamp>,
+    /// Whether commands and processes of new sandboxes are not recorded.
+    #[serde(rename = "monitoringOff", default, skip_serializing_if = "Option::is_none")]
+    pub monitoring_off: Option<bool>,
+    /// Since when.
+    #[serde(
+        rename = "monitoringOffAt",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub monitoring_off_at: Option<crate::wire::Timestamp>,
+    /// How many archived sandboxes the change queued for deletion.
+    #[serde(
+        rename = "queuedSandboxes",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub queued_sandboxes: Option<i64>,
+    /// True on the answer to a change, which does not take back deletions already accepted.
+    #[serde(
+        rename = "acceptedDeletionOperationsIrreversible",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub accepted_deletion_operations_irreversible: Option<bool>,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// What to change; at least one field is needed, others than these are refused.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct DataRetentionUpdateRequest {
+    /// Turn zero data retention on or off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// Keep no disk of new sandboxes when they stop.
+    #[serde(rename = "snapshotsOff", default, skip_serializing_if = "Option::is_none")]
+    pub snapshots_off: Option<bool>,
+    /// Do not record commands and processes of new sandboxes.
+    #[serde(rename = "monitoringOff", default, skip_serializing_if = "Option::is_none")]
+    pub monitoring_off: Option<bool>,
+    /// `delete archived sandbox data`, needed to turn zero data retention on. Matches `^delete archived
+    /// sandbox data$`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmation: Option<String>,
+}
+
+impl DataRetentionUpdateRequest {
+    /// Nothing set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets `enabled`. Turn zero data retention on or off.
+    #[must_use]
+    pub fn enabled(mut self, enabled: bool) -> Self {
+        self.enabled = Some(enabled);
+        self
+    }
+
+    /// Sets `snapshotsOff`. Keep no disk of new sandboxes when they stop.
+    #[must_use]
+    pub fn snapshots_off(mut self, snapshots_off: bool) -> Self {
+        self.snapshots_off = Some(snapshots_off);
+        self
+    }
+
+    /// Sets `monitoringOff`. Do not record commands and processes of new sandboxes.
+    #[must_use]
+    pub fn monitoring_off(mut self, monitoring_off: bool) -> Self {
+        self.monitoring_off = Some(monitoring_off);
+        self
+    }
+
+    /// Sets `confirmation`. `delete archived sandbox data`, needed to turn zero data retention on. Matches
+    /// `^delete archived sandbox data$`.
+    #[must_use]
+    pub fn confirmation(mut self, confirmation: impl Into<String>) -> Self {
+        self.confirmation = Some(confirmation.into());
+        self
+    }
+
+    /// Checks every field that is given against its limits, as the default dialect has them.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits, with what is allowed.
+    pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
+        if let Some(value) = &self.confirmation {
+            crate::wire::check::pattern(
+                "confirmation",
+                value,
+                "^delete archived sandbox data$",
+            )?;
+        }
+        Ok(())
+    }
+}
+
 /// Parameters of [`limits`](crate::Api::limits).
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -396,11 +749,22 @@ impl LimitsParams {
         self
     }
 
-    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    /// Checks every field that is given against its limits, as the default dialect has them.
     ///
     /// # Errors
     /// The first field that is out of its limits, with what is allowed.
     pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
         if let Some(value) = &self.org {
             crate::wire::check::length("org", value, 1usize, None)?;
         }

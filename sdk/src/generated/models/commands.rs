@@ -203,11 +203,22 @@ impl CommandRequest {
         self
     }
 
-    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    /// Checks every field that is given against its limits, as the default dialect has them.
     ///
     /// # Errors
     /// The first field that is out of its limits, with what is allowed.
     pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        dialect: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
         crate::wire::check::length(
             "command",
             &self.command,
@@ -228,7 +239,7 @@ impl CommandRequest {
             )?;
         }
         if let Some(value) = &self.env {
-            crate::wire::check::env("env", value, Some(100usize))?;
+            crate::wire::check::env("env", value, Some(100usize), dialect)?;
         }
         Ok(())
     }
@@ -861,11 +872,22 @@ impl CommandStatusParams {
         self
     }
 
-    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    /// Checks every field that is given against its limits, as the default dialect has them.
     ///
     /// # Errors
     /// The first field that is out of its limits, with what is allowed.
     pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
         if let Some(value) = &self.tail_bytes {
             crate::wire::check::integer(
                 "tailBytes",
@@ -914,11 +936,22 @@ impl AttachCommandParams {
         self
     }
 
-    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    /// Checks every field that is given against its limits, as the default dialect has them.
     ///
     /// # Errors
     /// The first field that is out of its limits, with what is allowed.
     pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
         if let Some(value) = &self.stdout_offset {
             crate::wire::check::integer("stdoutOffset", *value, Some(0i64), None)?;
         }
@@ -978,11 +1011,22 @@ impl CommandHistoryParams {
         self
     }
 
-    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    /// Checks every field that is given against its limits, as the default dialect has them.
     ///
     /// # Errors
     /// The first field that is out of its limits, with what is allowed.
     pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
         if let Some(value) = &self.q {
             crate::wire::check::length("q", value, 0usize, Some(200usize))?;
         }
@@ -1041,11 +1085,22 @@ impl CommandLogsParams {
         self
     }
 
-    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    /// Checks every field that is given against its limits, as the default dialect has them.
     ///
     /// # Errors
     /// The first field that is out of its limits, with what is allowed.
     pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
         if let Some(value) = &self.offset {
             crate::wire::check::integer("offset", *value, Some(0i64), None)?;
         }

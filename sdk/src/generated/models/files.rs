@@ -61,11 +61,22 @@ impl FileWriteRequest {
         self
     }
 
-    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    /// Checks every field that is given against its limits, as the default dialect has them.
     ///
     /// # Errors
     /// The first field that is out of its limits, with what is allowed.
     pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
         crate::wire::check::length("path", &self.path, 1usize, Some(4096usize))?;
         crate::wire::check::no_nul("path", &self.path)?;
         Ok(())
@@ -98,6 +109,561 @@ pub struct FileWriteResponse {
     pub unknown_fields: crate::wire::UnknownFields,
 }
 
+/// A file, folder or link.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct FileEntry {
+    /// Its name.
+    pub name: String,
+    /// Its absolute path.
+    pub path: String,
+    /// Whether it is a folder.
+    #[serde(rename = "isDir", default)]
+    pub is_dir: bool,
+    /// Whether it is a link.
+    #[serde(rename = "isSymlink", default)]
+    pub is_symlink: bool,
+    /// Its size in bytes.
+    #[serde(default)]
+    pub size: i64,
+    /// Its permission bits as octal digits, such as `0644`.
+    #[serde(default)]
+    pub mode: String,
+    /// When its content last changed.
+    #[serde(rename = "modifiedAt", default)]
+    pub modified_at: crate::wire::Timestamp,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// What is in a folder.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct FileListResponse {
+    /// Always true.
+    #[serde(default)]
+    pub ok: bool,
+    /// Always `file.list`.
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    /// Whether it was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub success: Option<bool>,
+    /// The folder.
+    #[serde(default)]
+    pub path: String,
+    /// What is in it, by name.
+    pub files: Vec<super::FileEntry>,
+    /// Whether there is more: a list ends after 10,000 entries.
+    #[serde(default)]
+    pub truncated: bool,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// A file, folder or link.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct FileInfoResponse {
+    /// Always true.
+    #[serde(default)]
+    pub ok: bool,
+    /// `file.info`, `folder.created` or `file.permissions_set`.
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    /// Whether it was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub success: Option<bool>,
+    /// Its name.
+    pub name: String,
+    /// Its absolute path.
+    pub path: String,
+    /// Whether it is a folder.
+    #[serde(rename = "isDir", default)]
+    pub is_dir: bool,
+    /// Whether it is a link.
+    #[serde(rename = "isSymlink", default)]
+    pub is_symlink: bool,
+    /// Its size in bytes.
+    #[serde(default)]
+    pub size: i64,
+    /// Its permission bits as octal digits, such as `0644`.
+    #[serde(default)]
+    pub mode: String,
+    /// When its content last changed.
+    #[serde(rename = "modifiedAt", default)]
+    pub modified_at: crate::wire::Timestamp,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// The folder to make.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct FileFolderRequest {
+    /// A path in /home/user or /tmp, absolute or relative to /home/user. Not empty, at most 4096
+    /// characters. No NUL character.
+    pub path: String,
+    /// Its permission bits as octal digits, such as `0755`. Matches `^[0-7]{3,4}$`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+}
+
+impl FileFolderRequest {
+    /// With what is required; the rest is left out.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets `mode`. Its permission bits as octal digits, such as `0755`. Matches `^[0-7]{3,4}$`.
+    #[must_use]
+    pub fn mode(mut self, mode: impl Into<String>) -> Self {
+        self.mode = Some(mode.into());
+        self
+    }
+
+    /// Checks every field that is given against its limits, as the default dialect has them.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits, with what is allowed.
+    pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
+        crate::wire::check::length("path", &self.path, 1usize, Some(4096usize))?;
+        crate::wire::check::no_nul("path", &self.path)?;
+        if let Some(value) = &self.mode {
+            crate::wire::check::pattern("mode", value, "^[0-7]{3,4}$")?;
+        }
+        Ok(())
+    }
+}
+
+/// What to move and where to.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct FileMoveRequest {
+    /// A path in /home/user or /tmp, absolute or relative to /home/user. Not empty, at most 4096
+    /// characters. No NUL character.
+    pub source: String,
+    /// Its new path, in either of the two. Not empty, at most 4096 characters. No NUL character.
+    pub destination: String,
+    /// Replace what is there; false if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overwrite: Option<bool>,
+}
+
+impl FileMoveRequest {
+    /// With what is required; the rest is left out.
+    pub fn new(source: impl Into<String>, destination: impl Into<String>) -> Self {
+        Self {
+            source: source.into(),
+            destination: destination.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets `overwrite`. Replace what is there; false if left out.
+    #[must_use]
+    pub fn overwrite(mut self, overwrite: bool) -> Self {
+        self.overwrite = Some(overwrite);
+        self
+    }
+
+    /// Checks every field that is given against its limits, as the default dialect has them.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits, with what is allowed.
+    pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
+        crate::wire::check::length("source", &self.source, 1usize, Some(4096usize))?;
+        crate::wire::check::no_nul("source", &self.source)?;
+        crate::wire::check::length(
+            "destination",
+            &self.destination,
+            1usize,
+            Some(4096usize),
+        )?;
+        crate::wire::check::no_nul("destination", &self.destination)?;
+        Ok(())
+    }
+}
+
+/// Something that was moved.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct FileMoveResponse {
+    /// Always true.
+    #[serde(default)]
+    pub ok: bool,
+    /// Always `file.moved`.
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    /// Whether it was moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub success: Option<bool>,
+    /// Its old path.
+    #[serde(default)]
+    pub path: String,
+    /// Its new path.
+    pub destination: String,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// The permission bits to set.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct FilePermissionsRequest {
+    /// A path in /home/user or /tmp, absolute or relative to /home/user. Not empty, at most 4096
+    /// characters. No NUL character.
+    pub path: String,
+    /// The permission bits as octal digits, such as `0644`. Matches `^[0-7]{3,4}$`.
+    pub mode: String,
+}
+
+impl FilePermissionsRequest {
+    /// With what is required; the rest is left out.
+    pub fn new(path: impl Into<String>, mode: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            mode: mode.into(),
+        }
+    }
+
+    /// Checks every field that is given against its limits, as the default dialect has them.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits, with what is allowed.
+    pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
+        crate::wire::check::length("path", &self.path, 1usize, Some(4096usize))?;
+        crate::wire::check::no_nul("path", &self.path)?;
+        crate::wire::check::pattern("mode", &self.mode, "^[0-7]{3,4}$")?;
+        Ok(())
+    }
+}
+
+/// Something that is gone.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct FileDeleteResponse {
+    /// Always true.
+    #[serde(default)]
+    pub ok: bool,
+    /// Always `file.deleted`.
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    /// Whether it was removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub success: Option<bool>,
+    /// Its path.
+    pub path: String,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// Files and folders that were found by name.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct FileSearchResponse {
+    /// Always true.
+    #[serde(default)]
+    pub ok: bool,
+    /// Always `file.search`.
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    /// Whether the search was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub success: Option<bool>,
+    /// Their absolute paths.
+    pub files: Vec<String>,
+    /// Whether there are more.
+    #[serde(default)]
+    pub truncated: bool,
+    /// What could not be read; the search went on without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errors: Option<Vec<String>>,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// Lines that were found.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct FileFindResponse {
+    /// Always true.
+    #[serde(default)]
+    pub ok: bool,
+    /// Always `file.find`.
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    /// Whether the search was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub success: Option<bool>,
+    /// The lines.
+    pub matches: Vec<super::FileMatch>,
+    /// Whether there are more.
+    #[serde(default)]
+    pub truncated: bool,
+    /// What could not be read; the search went on without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errors: Option<Vec<String>>,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// A line that was found.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct FileMatch {
+    /// The absolute path of its file.
+    pub file: String,
+    /// Its number, counted from 1.
+    pub line: i64,
+    /// The line, cut to 500 characters.
+    #[serde(default)]
+    pub content: String,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// What to replace in which files.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct FileReplaceRequest {
+    /// The files. Not empty, at most 100 items.
+    pub paths: Vec<String>,
+    /// The text to replace. Not empty, at most 1048576 characters. No NUL character.
+    pub pattern: String,
+    /// What to put in its place. At most 1048576 characters. No NUL character.
+    #[serde(rename = "newValue")]
+    pub new_value: String,
+}
+
+impl FileReplaceRequest {
+    /// With what is required; the rest is left out.
+    pub fn new(
+        paths: impl Into<Vec<String>>,
+        pattern: impl Into<String>,
+        new_value: impl Into<String>,
+    ) -> Self {
+        Self {
+            paths: paths.into(),
+            pattern: pattern.into(),
+            new_value: new_value.into(),
+        }
+    }
+
+    /// Checks every field that is given against its limits, as the default dialect has them.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits, with what is allowed.
+    pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
+        crate::wire::check::entries(
+            "paths",
+            self.paths.len(),
+            Some(1usize),
+            Some(100usize),
+        )?;
+        crate::wire::check::items(
+            "paths",
+            &self.paths,
+            |label, value| {
+                crate::wire::check::length(label, value, 1usize, Some(4096usize))?;
+                Ok(())
+            },
+        )?;
+        crate::wire::check::length(
+            "pattern",
+            &self.pattern,
+            1usize,
+            Some(1048576usize),
+        )?;
+        crate::wire::check::no_nul("pattern", &self.pattern)?;
+        crate::wire::check::length(
+            "newValue",
+            &self.new_value,
+            0usize,
+            Some(1048576usize),
+        )?;
+        crate::wire::check::no_nul("newValue", &self.new_value)?;
+        Ok(())
+    }
+}
+
+/// What came of each file.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct FileReplaceResponse {
+    /// Always true.
+    #[serde(default)]
+    pub ok: bool,
+    /// Always `file.replaced`.
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    /// Whether it was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub success: Option<bool>,
+    /// A result for each file.
+    pub results: Vec<super::FileReplaceResult>,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// What came of one file.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct FileReplaceResult {
+    /// The file.
+    pub file: String,
+    /// Whether it was read and written.
+    pub success: bool,
+    /// How many occurrences were replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacements: Option<i64>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// The file to make a URL for.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct FileUrlRequest {
+    /// A path in /home/user or /tmp, absolute or relative to /home/user. Not empty, at most 4096
+    /// characters. No NUL character.
+    pub path: String,
+    /// For how many seconds the URL works; 900 if left out. From 1 to 3600.
+    #[serde(rename = "ttlSeconds", default, skip_serializing_if = "Option::is_none")]
+    pub ttl_seconds: Option<i64>,
+}
+
+impl FileUrlRequest {
+    /// With what is required; the rest is left out.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets `ttlSeconds`. For how many seconds the URL works; 900 if left out. From 1 to 3600.
+    #[must_use]
+    pub fn ttl_seconds(mut self, ttl_seconds: impl Into<i64>) -> Self {
+        self.ttl_seconds = Some(ttl_seconds.into());
+        self
+    }
+
+    /// Checks every field that is given against its limits, as the default dialect has them.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits, with what is allowed.
+    pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
+        crate::wire::check::length("path", &self.path, 1usize, Some(4096usize))?;
+        crate::wire::check::no_nul("path", &self.path)?;
+        if let Some(value) = &self.ttl_seconds {
+            crate::wire::check::integer(
+                "ttlSeconds",
+                *value,
+                Some(1i64),
+                Some(3600i64),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// A URL for one file; whoever has it can use it.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct FileUrlResponse {
+    /// Always true.
+    #[serde(default)]
+    pub ok: bool,
+    /// `file.download_url` or `file.upload_url`.
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    /// The URL.
+    pub url: crate::wire::Secret,
+    /// `GET` to download, `PUT` to upload.
+    pub method: String,
+    /// The absolute path of the file.
+    #[serde(default)]
+    pub path: String,
+    /// When the URL ends.
+    #[serde(rename = "expiresAt", default)]
+    pub expires_at: crate::wire::Timestamp,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
 /// Parameters of [`read_file`](crate::Api::read_file).
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -125,11 +691,70 @@ impl ReadFileParams {
         self
     }
 
-    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    /// Checks every field that is given against its limits, as the default dialect has them.
     ///
     /// # Errors
     /// The first field that is out of its limits, with what is allowed.
     pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
+        crate::wire::check::length("path", &self.path, 1usize, Some(4096usize))?;
+        Ok(())
+    }
+}
+
+/// Parameters of [`delete_file`](crate::Api::delete_file).
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeleteFileParams {
+    /// A path in /home/user or /tmp, absolute or relative to /home/user. Not empty, at most 4096
+    /// characters.
+    pub path: String,
+    /// Needed to remove a folder. `false` if left out.
+    pub recursive: Option<bool>,
+}
+
+impl DeleteFileParams {
+    /// With what is required; the rest is left out.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets `recursive`. Needed to remove a folder. `false` if left out.
+    #[must_use]
+    pub fn recursive(mut self, recursive: bool) -> Self {
+        self.recursive = Some(recursive);
+        self
+    }
+
+    /// Checks every field that is given against its limits, as the default dialect has them.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits, with what is allowed.
+    pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
         crate::wire::check::length("path", &self.path, 1usize, Some(4096usize))?;
         Ok(())
     }
@@ -150,12 +775,218 @@ impl ArtifactParams {
         Self { path: path.into() }
     }
 
-    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    /// Checks every field that is given against its limits, as the default dialect has them.
     ///
     /// # Errors
     /// The first field that is out of its limits, with what is allowed.
     pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
         crate::wire::check::length("path", &self.path, 1usize, Some(4096usize))?;
+        Ok(())
+    }
+}
+
+/// Parameters of [`list_files`](crate::Api::list_files).
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ListFilesParams {
+    /// A folder in /home/user or /tmp, absolute or relative to /home/user, which it is if left out. Not
+    /// empty, at most 4096 characters.
+    pub path: Option<String>,
+}
+
+impl ListFilesParams {
+    /// Nothing set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets `path`. A folder in /home/user or /tmp, absolute or relative to /home/user, which it is if left
+    /// out. Not empty, at most 4096 characters.
+    #[must_use]
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// Checks every field that is given against its limits, as the default dialect has them.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits, with what is allowed.
+    pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
+        if let Some(value) = &self.path {
+            crate::wire::check::length("path", value, 1usize, Some(4096usize))?;
+        }
+        Ok(())
+    }
+}
+
+/// Parameters of [`get_file_info`](crate::Api::get_file_info).
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GetFileInfoParams {
+    /// A path in /home/user or /tmp, absolute or relative to /home/user. Not empty, at most 4096
+    /// characters.
+    pub path: String,
+}
+
+impl GetFileInfoParams {
+    /// With what is required; the rest is left out.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Checks every field that is given against its limits, as the default dialect has them.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits, with what is allowed.
+    pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
+        crate::wire::check::length("path", &self.path, 1usize, Some(4096usize))?;
+        Ok(())
+    }
+}
+
+/// Parameters of [`search_files`](crate::Api::search_files).
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SearchFilesParams {
+    /// A folder in /home/user or /tmp, absolute or relative to /home/user, which it is if left out. Not
+    /// empty, at most 4096 characters.
+    pub path: Option<String>,
+    /// A glob that the name has to match, such as `*.py`. Not empty, at most 4096 characters.
+    pub pattern: String,
+}
+
+impl SearchFilesParams {
+    /// With what is required; the rest is left out.
+    pub fn new(pattern: impl Into<String>) -> Self {
+        Self {
+            pattern: pattern.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets `path`. A folder in /home/user or /tmp, absolute or relative to /home/user, which it is if left
+    /// out. Not empty, at most 4096 characters.
+    #[must_use]
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// Checks every field that is given against its limits, as the default dialect has them.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits, with what is allowed.
+    pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
+        if let Some(value) = &self.path {
+            crate::wire::check::length("path", value, 1usize, Some(4096usize))?;
+        }
+        crate::wire::check::length("pattern", &self.pattern, 1usize, Some(4096usize))?;
+        Ok(())
+    }
+}
+
+/// Parameters of [`find_in_files`](crate::Api::find_in_files).
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FindInFilesParams {
+    /// A folder in /home/user or /tmp, absolute or relative to /home/user, which it is if left out. Not
+    /// empty, at most 4096 characters.
+    pub path: Option<String>,
+    /// The text to find. Not empty, at most 4096 characters.
+    pub pattern: String,
+    /// Read the pattern as an extended regular expression. `false` if left out.
+    pub regex: Option<bool>,
+}
+
+impl FindInFilesParams {
+    /// With what is required; the rest is left out.
+    pub fn new(pattern: impl Into<String>) -> Self {
+        Self {
+            pattern: pattern.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets `path`. A folder in /home/user or /tmp, absolute or relative to /home/user, which it is if left
+    /// out. Not empty, at most 4096 characters.
+    #[must_use]
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// Sets `regex`. Read the pattern as an extended regular expression. `false` if left out.
+    #[must_use]
+    pub fn regex(mut self, regex: bool) -> Self {
+        self.regex = Some(regex);
+        self
+    }
+
+    /// Checks every field that is given against its limits, as the default dialect has them.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits, with what is allowed.
+    pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
+        if let Some(value) = &self.path {
+            crate::wire::check::length("path", value, 1usize, Some(4096usize))?;
+        }
+        crate::wire::check::length("pattern", &self.pattern, 1usize, Some(4096usize))?;
         Ok(())
     }
 }

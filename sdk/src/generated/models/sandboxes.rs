@@ -2,167 +2,6 @@
 
 //! What is sent and read: sandboxes.
 
-/// Where a sandbox is in its life.
-///
-/// A value that is not known here is kept in `Unknown` and written back unchanged.
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum SandboxState {
-    /// `init`
-    Init,
-    /// `provisioning`
-    Provisioning,
-    /// `provisioned`
-    Provisioned,
-    /// `cloning`
-    Cloning,
-    /// `ready`
-    Ready,
-    /// `idle`
-    Idle,
-    /// `running`
-    Running,
-    /// `archiving`
-    Archiving,
-    /// `archived`
-    Archived,
-    /// `error`
-    Error,
-    /// `cancelled`
-    Cancelled,
-    /// A value that is not known here.
-    Unknown(String),
-}
-
-crate::wire::open_enum!(
-    SandboxState, Self::Unknown(String::new()), Init = "init", Provisioning =
-    "provisioning", Provisioned = "provisioned", Cloning = "cloning", Ready = "ready",
-    Idle = "idle", Running = "running", Archiving = "archiving", Archived = "archived",
-    Error = "error", Cancelled = "cancelled"
-);
-/// The size of a sandbox's machine.
-///
-/// A value that is not known here is kept in `Unknown` and written back unchanged.
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum SandboxType {
-    /// `small`
-    Small,
-    /// `default`
-    Default,
-    /// `large`
-    Large,
-    /// `xlarge`
-    Xlarge,
-    /// A value that is not known here.
-    Unknown(String),
-}
-
-crate::wire::open_enum!(
-    SandboxType, Self::Unknown(String::new()), Small = "small", Default = "default",
-    Large = "large", Xlarge = "xlarge"
-);
-/// Whether a running sandbox can be reached in full.
-///
-/// A value that is not known here is kept in `Unknown` and written back unchanged.
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum SandboxHealth {
-    /// `ok`
-    Ok,
-    /// `degraded`
-    Degraded,
-    /// A value that is not known here.
-    Unknown(String),
-}
-
-crate::wire::open_enum!(
-    SandboxHealth, Self::Unknown(String::new()), Ok = "ok", Degraded = "degraded"
-);
-/// What the caller may do with a sandbox.
-///
-/// A value that is not known here is kept in `Unknown` and written back unchanged.
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum SandboxAccess {
-    /// `owner`
-    Owner,
-    /// `use`
-    Use,
-    /// `view`
-    View,
-    /// A value that is not known here.
-    Unknown(String),
-}
-
-crate::wire::open_enum!(
-    SandboxAccess, Self::Unknown(String::new()), Owner = "owner", Use = "use", View =
-    "view"
-);
-/// Where a machine comes from.
-///
-/// A value that is not known here is kept in `Unknown` and written back unchanged.
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum MachineProvider {
-    /// `hetzner`
-    Hetzner,
-    /// `baremetal`
-    Baremetal,
-    /// A value that is not known here.
-    Unknown(String),
-}
-
-crate::wire::open_enum!(
-    MachineProvider, Self::Unknown(String::new()), Hetzner = "hetzner", Baremetal =
-    "baremetal"
-);
-/// How the last capture of a disk went.
-///
-/// A value that is not known here is kept in `Unknown` and written back unchanged.
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum SnapshotStatus {
-    /// `queued`
-    Queued,
-    /// `in_progress`
-    InProgress,
-    /// `completed`
-    Completed,
-    /// `failed`
-    Failed,
-    /// `cancelled`
-    Cancelled,
-    /// A value that is not known here.
-    Unknown(String),
-}
-
-crate::wire::open_enum!(
-    SnapshotStatus, Self::Unknown(String::new()), Queued = "queued", InProgress =
-    "in_progress", Completed = "completed", Failed = "failed", Cancelled = "cancelled"
-);
-/// How far a setup script is.
-///
-/// A value that is not known here is kept in `Unknown` and written back unchanged.
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum SetupStatus {
-    /// `pending`
-    Pending,
-    /// `running`
-    Running,
-    /// `done`
-    Done,
-    /// `failed`
-    Failed,
-    /// A value that is not known here.
-    Unknown(String),
-}
-
-crate::wire::open_enum!(
-    SetupStatus, Self::Unknown(String::new()), Pending = "pending", Running = "running",
-    Done = "done", Failed = "failed"
-);
 /// Whether a created sandbox is being made or was made before by the same call.
 ///
 /// A value that is not known here is kept in `Unknown` and written back unchanged.
@@ -181,363 +20,6 @@ crate::wire::open_enum!(
     CreateStatus, Self::Unknown(String::new()), Provisioning = "provisioning", Ready =
     "ready"
 );
-/// How far a stop is.
-///
-/// A value that is not known here is kept in `Unknown` and written back unchanged.
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum StopStatus {
-    /// `pending`
-    Pending,
-    /// `failing`
-    Failing,
-    /// `completed`
-    Completed,
-    /// `superseded`
-    Superseded,
-    /// A value that is not known here.
-    Unknown(String),
-}
-
-crate::wire::open_enum!(
-    StopStatus, Self::Unknown(String::new()), Pending = "pending", Failing = "failing",
-    Completed = "completed", Superseded = "superseded"
-);
-/// What is being deleted.
-///
-/// A value that is not known here is kept in `Unknown` and written back unchanged.
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum DeletionKind {
-    /// `sandbox`
-    Sandbox,
-    /// `snapshot`
-    Snapshot,
-    /// A value that is not known here.
-    Unknown(String),
-}
-
-crate::wire::open_enum!(
-    DeletionKind, Self::Unknown(String::new()), Sandbox = "sandbox", Snapshot =
-    "snapshot"
-);
-/// Why something is being deleted.
-///
-/// A value that is not known here is kept in `Unknown` and written back unchanged.
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum DeletionReason {
-    /// `explicit`
-    Explicit,
-    /// `zdr`
-    Zdr,
-    /// `account`
-    Account,
-    /// A value that is not known here.
-    Unknown(String),
-}
-
-crate::wire::open_enum!(
-    DeletionReason, Self::Unknown(String::new()), Explicit = "explicit", Zdr = "zdr",
-    Account = "account"
-);
-/// Whether a deletion is done.
-///
-/// A value that is not known here is kept in `Unknown` and written back unchanged.
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum DeletionStatus {
-    /// `pending`
-    Pending,
-    /// `processing`
-    Processing,
-    /// `blocked`
-    Blocked,
-    /// `completed`
-    Completed,
-    /// A value that is not known here.
-    Unknown(String),
-}
-
-crate::wire::open_enum!(
-    DeletionStatus, Self::Unknown(String::new()), Pending = "pending", Processing =
-    "processing", Blocked = "blocked", Completed = "completed"
-);
-/// What a deletion is busy with.
-///
-/// A value that is not known here is kept in `Unknown` and written back unchanged.
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum DeletionStage {
-    /// `removing`
-    Removing,
-    /// `waiting_for_uploads`
-    WaitingForUploads,
-    /// `kept_for_newer_snapshots`
-    KeptForNewerSnapshots,
-    /// `waiting_for_restore`
-    WaitingForRestore,
-    /// `retrying`
-    Retrying,
-    /// `completed`
-    Completed,
-    /// A value that is not known here.
-    Unknown(String),
-}
-
-crate::wire::open_enum!(
-    DeletionStage, Self::Unknown(String::new()), Removing = "removing", WaitingForUploads
-    = "waiting_for_uploads", KeptForNewerSnapshots = "kept_for_newer_snapshots",
-    WaitingForRestore = "waiting_for_restore", Retrying = "retrying", Completed =
-    "completed"
-);
-/// Oldest first or newest first.
-///
-/// A value that is not known here is kept in `Unknown` and written back unchanged.
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum SortOrder {
-    /// `asc`
-    Asc,
-    /// `desc`
-    Desc,
-    /// A value that is not known here.
-    Unknown(String),
-}
-
-crate::wire::open_enum!(SortOrder, Self::Desc, Asc = "asc", Desc = "desc");
-/// Where a page stands in its list.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct PageInfo {
-    /// The cursor of the next page; null on the last.
-    #[serde(rename = "nextCursor", default)]
-    pub next_cursor: Option<String>,
-    /// Whether another page follows.
-    #[serde(rename = "hasMore", default)]
-    pub has_more: bool,
-    /// How many items a page has at most.
-    #[serde(default)]
-    pub limit: i64,
-    /// Fields that are not known here, as they came.
-    #[serde(flatten)]
-    pub unknown_fields: crate::wire::UnknownFields,
-}
-
-/// An organisation a sandbox belongs to.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Team {
-    /// The organisation's id.
-    #[serde(default)]
-    pub id: String,
-    /// The organisation's name.
-    #[serde(default)]
-    pub name: String,
-    /// Fields that are not known here, as they came.
-    #[serde(flatten)]
-    pub unknown_fields: crate::wire::UnknownFields,
-}
-
-/// A sandbox as the service sees it. One that was cancelled has only its id, state and error.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Sandbox {
-    /// Its id.
-    pub id: String,
-    /// The name shown to people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Where a sandbox is in its life.
-    pub state: super::SandboxState,
-    /// Why it failed or was cancelled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// Whether it can be reached in full.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub health: Option<super::SandboxHealth>,
-    /// Why it cannot.
-    #[serde(rename = "healthReason", default, skip_serializing_if = "Option::is_none")]
-    pub health_reason: Option<String>,
-    /// Since when it cannot.
-    #[serde(rename = "degradedSince", default, skip_serializing_if = "Option::is_none")]
-    pub degraded_since: Option<crate::wire::Timestamp>,
-    /// Whether all restored files are on its disk.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hydrated: Option<bool>,
-    /// When the last restored file arrived.
-    #[serde(rename = "hydratedAt", default, skip_serializing_if = "Option::is_none")]
-    pub hydrated_at: Option<crate::wire::Timestamp>,
-    /// The size of its machine.
-    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<super::SandboxType>,
-    /// How many virtual processors it has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vcpu: Option<i64>,
-    /// Its memory in gigabytes.
-    #[serde(rename = "memoryGB", default, skip_serializing_if = "Option::is_none")]
-    pub memory_gb: Option<i64>,
-    /// What a second of it counts.
-    #[serde(
-        rename = "billingMultiplier",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub billing_multiplier: Option<f64>,
-    /// Where its machine comes from; null while stopped.
-    #[serde(
-        rename = "machineProvider",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub machine_provider: Option<super::MachineProvider>,
-    /// Where its hosted ports are reached; null while stopped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-    /// Its machine's address; null while stopped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ip: Option<String>,
-    /// Where SSH is reached; null while stopped.
-    #[serde(rename = "sshEndpoint", default, skip_serializing_if = "Option::is_none")]
-    pub ssh_endpoint: Option<String>,
-    /// When it was created.
-    #[serde(rename = "createdAt", default, skip_serializing_if = "Option::is_none")]
-    pub created_at: Option<crate::wire::Timestamp>,
-    /// When it last changed.
-    #[serde(rename = "updatedAt", default, skip_serializing_if = "Option::is_none")]
-    pub updated_at: Option<crate::wire::Timestamp>,
-    /// When it stops by itself; null for never and while stopped.
-    #[serde(rename = "archiveAfter", default, skip_serializing_if = "Option::is_none")]
-    pub archive_after: Option<crate::wire::Timestamp>,
-    /// Whether it can show a desktop.
-    #[serde(
-        rename = "desktopAvailable",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub desktop_available: Option<bool>,
-    /// Where its desktop is shown.
-    #[serde(rename = "desktopUrl", default, skip_serializing_if = "Option::is_none")]
-    pub desktop_url: Option<crate::wire::Secret>,
-    /// Whether its disk is kept when it stops.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub snapshots: Option<bool>,
-    /// Whether its commands and processes are recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub monitoring: Option<bool>,
-    /// Whether there is a disk to resume from.
-    #[serde(
-        rename = "snapshotAvailable",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub snapshot_available: Option<bool>,
-    /// When its disk was last saved.
-    #[serde(
-        rename = "snapshotCompletedAt",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub snapshot_completed_at: Option<crate::wire::Timestamp>,
-    /// When the saved disk was last checked.
-    #[serde(
-        rename = "snapshotVerifiedAt",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub snapshot_verified_at: Option<crate::wire::Timestamp>,
-    /// The organisation that pays for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub team: Option<super::Team>,
-    /// Who created it.
-    #[serde(rename = "createdBy", default, skip_serializing_if = "Option::is_none")]
-    pub created_by: Option<String>,
-    /// The id of who created it.
-    #[serde(rename = "createdById", default, skip_serializing_if = "Option::is_none")]
-    pub created_by_id: Option<String>,
-    /// What the caller may do with it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub access: Option<super::SandboxAccess>,
-    /// Whether its creator's sign-ins are on it.
-    #[serde(
-        rename = "holdsCreatorLogins",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub holds_creator_logins: Option<bool>,
-    /// Whether those sign-ins go at its next start.
-    #[serde(
-        rename = "wipePendingUntilRestart",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub wipe_pending_until_restart: Option<bool>,
-    /// The name its hosted ports are reached under.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub subdomain: Option<String>,
-    /// When a capture was last tried.
-    #[serde(
-        rename = "lastSnapshotAttemptAt",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub last_snapshot_attempt_at: Option<crate::wire::Timestamp>,
-    /// How that capture went.
-    #[serde(
-        rename = "lastSnapshotStatus",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub last_snapshot_status: Option<super::SnapshotStatus>,
-    /// How far its setup script is; null when it has none.
-    #[serde(rename = "setupStatus", default, skip_serializing_if = "Option::is_none")]
-    pub setup_status: Option<super::SetupStatus>,
-    /// Why the setup script failed.
-    #[serde(rename = "setupError", default, skip_serializing_if = "Option::is_none")]
-    pub setup_error: Option<String>,
-    /// The environment it was started with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub environment: Option<String>,
-    /// The version of that environment.
-    #[serde(
-        rename = "environmentVersion",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub environment_version: Option<i64>,
-    /// The stop asked for last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<super::StopOperation>,
-    /// Fields that are not known here, as they came.
-    #[serde(flatten)]
-    pub unknown_fields: crate::wire::UnknownFields,
-}
-
-/// One stop of a sandbox.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct StopOperation {
-    /// Its id.
-    pub id: String,
-    /// How far a stop is.
-    pub status: super::StopStatus,
-    /// When it was asked for; null on the sandbox once it has ended, kept when read by its id.
-    #[serde(rename = "requestedAt", default)]
-    pub requested_at: Option<crate::wire::Timestamp>,
-    /// When saving was last tried.
-    #[serde(rename = "lastAttemptAt", default)]
-    pub last_attempt_at: Option<crate::wire::Timestamp>,
-    /// Why saving fails, while it does.
-    #[serde(default)]
-    pub error: Option<String>,
-    /// When it ended.
-    #[serde(rename = "endedAt", default)]
-    pub ended_at: Option<crate::wire::Timestamp>,
-    /// Fields that are not known here, as they came.
-    #[serde(flatten)]
-    pub unknown_fields: crate::wire::UnknownFields,
-}
-
 /// What to create.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -578,12 +60,36 @@ pub struct CreateSandboxRequest {
     /// The organisation that pays: id or name; null for the personal wallet.
     #[serde(default, skip_serializing_if = "crate::wire::Patch::is_unset")]
     pub org: crate::wire::Patch<String>,
-    /// Older name of `org`; `org` wins over it.
-    #[serde(rename = "teamId", default, skip_serializing_if = "Option::is_none")]
-    pub team_id: Option<String>,
+    /// Older name of `org`; `org` wins over it. Null for the personal wallet.
+    #[serde(
+        rename = "teamId",
+        default,
+        skip_serializing_if = "crate::wire::Patch::is_unset"
+    )]
+    pub team_id: crate::wire::Patch<String>,
     /// The named snapshot or share code to start from. Not empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
+    pub from: Option<crate::wire::Secret>,
+    /// The name shown to people. Not empty, at most 120 characters. No NUL character. Only
+    /// [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// How many to create; 1 if left out. More than 1 needs `from`, and goes with neither `failFast` nor
+    /// `hostedPorts`. From 1 to 1000. Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<i64>,
+    /// Files to write once it is up, before its setup script runs; at most 256 KB in all. At most 32 items.
+    /// Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Vec<super::CreateFile>>,
+    /// Ports to make reachable from outside; does not go with `failFast`. At most 50 items. Only
+    /// [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    #[serde(rename = "hostedPorts", default, skip_serializing_if = "Option::is_none")]
+    pub hosted_ports: Option<Vec<super::HostPortRequest>>,
+    /// Whether the members of the organisation that pays may use it. Only
+    /// [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visibility: Option<super::SandboxVisibility>,
 }
 
 impl CreateSandboxRequest {
@@ -669,25 +175,82 @@ impl CreateSandboxRequest {
         self
     }
 
-    /// Sets `teamId`. Older name of `org`; `org` wins over it.
+    /// Sets `teamId`. Older name of `org`; `org` wins over it. Null for the personal wallet.
     #[must_use]
-    pub fn team_id(mut self, team_id: impl Into<String>) -> Self {
-        self.team_id = Some(team_id.into());
+    pub fn team_id(mut self, team_id: impl Into<crate::wire::Patch<String>>) -> Self {
+        self.team_id = team_id.into();
         self
     }
 
     /// Sets `from`. The named snapshot or share code to start from. Not empty.
     #[must_use]
-    pub fn from(mut self, from: impl Into<String>) -> Self {
+    pub fn from(mut self, from: impl Into<crate::wire::Secret>) -> Self {
         self.from = Some(from.into());
         self
+    }
+
+    /// Sets `name`. The name shown to people. Not empty, at most 120 characters. No NUL character. Only
+    /// [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets `count`. How many to create; 1 if left out. More than 1 needs `from`, and goes with neither
+    /// `failFast` nor `hostedPorts`. From 1 to 1000. Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    #[must_use]
+    pub fn count(mut self, count: impl Into<i64>) -> Self {
+        self.count = Some(count.into());
+        self
+    }
+
+    /// Sets `files`. Files to write once it is up, before its setup script runs; at most 256 KB in all. At
+    /// most 32 items. Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    #[must_use]
+    pub fn files(mut self, files: impl Into<Vec<super::CreateFile>>) -> Self {
+        self.files = Some(files.into());
+        self
+    }
+
+    /// Sets `hostedPorts`. Ports to make reachable from outside; does not go with `failFast`. At most 50
+    /// items. Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    #[must_use]
+    pub fn hosted_ports(
+        mut self,
+        hosted_ports: impl Into<Vec<super::HostPortRequest>>,
+    ) -> Self {
+        self.hosted_ports = Some(hosted_ports.into());
+        self
+    }
+
+    /// Sets `visibility`. Whether the members of the organisation that pays may use it. Only
+    /// [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    #[must_use]
+    pub fn visibility(
+        mut self,
+        visibility: impl Into<super::SandboxVisibility>,
+    ) -> Self {
+        self.visibility = Some(visibility.into());
+        self
+    }
+
+    /// Checks every field that is given against its limits, as the default dialect has them.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits, with what is allowed.
+    pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
     }
 
     /// Checks every field that is given against its limits; a call does this before anything is sent.
     ///
     /// # Errors
-    /// The first field that is out of its limits, with what is allowed.
-    pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        dialect: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
         if let crate::wire::Patch::Value(value) = &self.ttl_seconds {
             crate::wire::check::integer(
                 "ttlSeconds",
@@ -697,7 +260,7 @@ impl CreateSandboxRequest {
             )?;
         }
         if let Some(value) = &self.env {
-            crate::wire::check::env("env", value, Some(100usize))?;
+            crate::wire::check::env("env", value, Some(100usize), dialect)?;
         }
         if let Some(value) = &self.environment {
             crate::wire::check::length("environment", value, 1usize, None)?;
@@ -707,8 +270,76 @@ impl CreateSandboxRequest {
             crate::wire::check::no_nul("setupScript", value)?;
         }
         if let Some(value) = &self.from {
-            crate::wire::check::length("from", value, 1usize, None)?;
+            crate::wire::check::length("from", value.expose(), 1usize, None)?;
         }
+        crate::wire::check::dialect(
+            "name",
+            self.name.is_some(),
+            dialect,
+            crate::Dialect::Boat,
+        )?;
+        if let Some(value) = &self.name {
+            crate::wire::check::length("name", value, 1usize, Some(120usize))?;
+            crate::wire::check::no_nul("name", value)?;
+        }
+        crate::wire::check::dialect(
+            "count",
+            self.count.is_some(),
+            dialect,
+            crate::Dialect::Boat,
+        )?;
+        if let Some(value) = &self.count {
+            crate::wire::check::integer("count", *value, Some(1i64), Some(1000i64))?;
+        }
+        crate::wire::check::dialect(
+            "files",
+            self.files.is_some(),
+            dialect,
+            crate::Dialect::Boat,
+        )?;
+        if let Some(value) = &self.files {
+            crate::wire::check::entries("files", value.len(), None, Some(32usize))?;
+            crate::wire::check::items(
+                "files",
+                value,
+                |label, value| {
+                    value
+                        .validate_for(dialect)
+                        .map_err(|refused| refused.inside(label))?;
+                    Ok(())
+                },
+            )?;
+        }
+        crate::wire::check::dialect(
+            "hostedPorts",
+            self.hosted_ports.is_some(),
+            dialect,
+            crate::Dialect::Boat,
+        )?;
+        if let Some(value) = &self.hosted_ports {
+            crate::wire::check::entries(
+                "hostedPorts",
+                value.len(),
+                None,
+                Some(50usize),
+            )?;
+            crate::wire::check::items(
+                "hostedPorts",
+                value,
+                |label, value| {
+                    value
+                        .validate_for(dialect)
+                        .map_err(|refused| refused.inside(label))?;
+                    Ok(())
+                },
+            )?;
+        }
+        crate::wire::check::dialect(
+            "visibility",
+            self.visibility.is_some(),
+            dialect,
+            crate::Dialect::Boat,
+        )?;
         Ok(())
     }
 }
@@ -764,11 +395,22 @@ impl UpdateSandboxRequest {
         self
     }
 
-    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    /// Checks every field that is given against its limits, as the default dialect has them.
     ///
     /// # Errors
     /// The first field that is out of its limits, with what is allowed.
     pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
         if let Some(value) = &self.name {
             crate::wire::check::length("name", value, 1usize, None)?;
             crate::wire::check::no_nul("name", value)?;
@@ -815,11 +457,22 @@ impl StopRequest {
         self
     }
 
-    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    /// Checks every field that is given against its limits, as the default dialect has them.
     ///
     /// # Errors
     /// The first field that is out of its limits, with what is allowed.
     pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
         Ok(())
     }
 }
@@ -908,11 +561,22 @@ impl ResumeRequest {
         self
     }
 
-    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    /// Checks every field that is given against its limits, as the default dialect has them.
     ///
     /// # Errors
     /// The first field that is out of its limits, with what is allowed.
     pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        dialect: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
         if let crate::wire::Patch::Value(value) = &self.ttl_seconds {
             crate::wire::check::integer(
                 "ttlSeconds",
@@ -922,7 +586,7 @@ impl ResumeRequest {
             )?;
         }
         if let Some(value) = &self.env {
-            crate::wire::check::env("env", value, Some(100usize))?;
+            crate::wire::check::env("env", value, Some(100usize), dialect)?;
         }
         if let Some(value) = &self.environment {
             crate::wire::check::length("environment", value, 1usize, None)?;
@@ -1026,11 +690,22 @@ impl ForkRequest {
         self
     }
 
-    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    /// Checks every field that is given against its limits, as the default dialect has them.
     ///
     /// # Errors
     /// The first field that is out of its limits, with what is allowed.
     pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        dialect: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
         if let crate::wire::Patch::Value(value) = &self.ttl_seconds {
             crate::wire::check::integer(
                 "ttlSeconds",
@@ -1040,7 +715,7 @@ impl ForkRequest {
             )?;
         }
         if let Some(value) = &self.env {
-            crate::wire::check::env("env", value, Some(100usize))?;
+            crate::wire::check::env("env", value, Some(100usize), dialect)?;
         }
         if let Some(value) = &self.environment {
             crate::wire::check::length("environment", value, 1usize, None)?;
@@ -1074,6 +749,12 @@ pub struct CreateSandboxResponse {
         skip_serializing_if = "Option::is_none"
     )]
     pub gift_limit_notice: Option<String>,
+    /// All that were created, when several were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandboxes: Option<Vec<super::Sandbox>>,
+    /// What came of the ports to host.
+    #[serde(rename = "hostedPorts", default, skip_serializing_if = "Option::is_none")]
+    pub hosted_ports: Option<Vec<super::CreatedHostedPort>>,
     /// Fields that are not known here, as they came.
     #[serde(flatten)]
     pub unknown_fields: crate::wire::UnknownFields,
@@ -1123,42 +804,6 @@ pub struct SandboxListResponse {
     pub unknown_fields: crate::wire::UnknownFields,
 }
 
-/// What was started on a sandbox.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct SandboxActionResponse {
-    /// Always true.
-    #[serde(default)]
-    pub ok: bool,
-    /// Which action: `sandbox.stopping`, `sandbox.resuming`, `sandbox.forking`.
-    #[serde(rename = "type", default)]
-    pub kind: String,
-    /// The sandbox; for a fork the new one.
-    pub id: String,
-    /// What is under way: `archiving`, `resuming`, `forking`.
-    #[serde(default)]
-    pub status: String,
-    /// The sandbox as it is now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<super::Sandbox>,
-    /// The stop, on the answer to one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<super::StopOperation>,
-    /// A notice about the limits of a gifted wallet.
-    #[serde(
-        rename = "giftLimitNotice",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub gift_limit_notice: Option<String>,
-    /// The conversation acted on, where there is one.
-    #[serde(rename = "conversationId", default, skip_serializing_if = "Option::is_none")]
-    pub conversation_id: Option<String>,
-    /// Fields that are not known here, as they came.
-    #[serde(flatten)]
-    pub unknown_fields: crate::wire::UnknownFields,
-}
-
 /// A stop.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -1174,60 +819,6 @@ pub struct StopOperationResponse {
     pub id: String,
     /// One stop of a sandbox.
     pub stop: super::StopOperation,
-    /// Fields that are not known here, as they came.
-    #[serde(flatten)]
-    pub unknown_fields: crate::wire::UnknownFields,
-}
-
-/// One deletion. What it deletes cannot be seen any more.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct DeletionOperation {
-    /// Its id.
-    pub id: String,
-    /// What is being deleted.
-    #[serde(default)]
-    pub kind: super::DeletionKind,
-    /// The id of what is deleted.
-    #[serde(rename = "targetId", default)]
-    pub target_id: String,
-    /// Why something is being deleted.
-    #[serde(default)]
-    pub reason: super::DeletionReason,
-    /// Whether a deletion is done.
-    pub status: super::DeletionStatus,
-    /// What it is busy with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stage: Option<super::DeletionStage>,
-    /// When it will be done at the latest.
-    #[serde(rename = "expectedBy", default, skip_serializing_if = "Option::is_none")]
-    pub expected_by: Option<crate::wire::Timestamp>,
-    /// How often it was tried.
-    #[serde(rename = "attemptCount", default)]
-    pub attempt_count: i64,
-    /// When it was asked for.
-    #[serde(rename = "requestedAt", default)]
-    pub requested_at: crate::wire::Timestamp,
-    /// When it was done.
-    #[serde(rename = "completedAt", default)]
-    pub completed_at: Option<crate::wire::Timestamp>,
-    /// Fields that are not known here, as they came.
-    #[serde(flatten)]
-    pub unknown_fields: crate::wire::UnknownFields,
-}
-
-/// A deletion.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct DeletionOperationResponse {
-    /// Always true.
-    #[serde(default)]
-    pub ok: bool,
-    /// `sandbox.deleting` or `snapshot.deleting` when it starts, `deletion.operation` when it is read.
-    #[serde(rename = "type", default)]
-    pub kind: String,
-    /// One deletion. What it deletes cannot be seen any more.
-    pub operation: super::DeletionOperation,
     /// Fields that are not known here, as they came.
     #[serde(flatten)]
     pub unknown_fields: crate::wire::UnknownFields,
@@ -1269,6 +860,155 @@ pub struct SandboxUsageResponse {
     /// Whether it runs now.
     #[serde(default)]
     pub running: bool,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// A sandbox that is shared.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct ShareSandboxResponse {
+    /// Always true.
+    #[serde(default)]
+    pub ok: bool,
+    /// Always `sandbox.shared`.
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    /// The sandbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<super::Sandbox>,
+    /// Whether it has to be stopped and resumed before members can use it.
+    #[serde(
+        rename = "restartRequired",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub restart_required: Option<bool>,
+    /// What to do next, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// A machine that is being restarted.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct RecoverSandboxResponse {
+    /// Always true.
+    #[serde(default)]
+    pub ok: bool,
+    /// Always `sandbox.recovering`.
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    /// Always `recovering`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// What happens next, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// Whether the members of an organisation may use a sandbox.
+///
+/// A value that is not known here is kept in `Unknown` and written back unchanged.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SandboxVisibility {
+    /// `private`
+    Private,
+    /// `shared`
+    Shared,
+    /// A value that is not known here.
+    Unknown(String),
+}
+
+crate::wire::open_enum!(
+    SandboxVisibility, Self::Unknown(String::new()), Private = "private", Shared =
+    "shared"
+);
+/// A file to write into a sandbox that is being created.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct CreateFile {
+    /// A path in /home/user or /tmp, absolute or relative to /home/user. Not empty, at most 4096
+    /// characters. No NUL character.
+    pub path: String,
+    /// The content.
+    pub content: String,
+    /// How the content is written; `utf8` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<super::ContentEncoding>,
+}
+
+impl CreateFile {
+    /// With what is required; the rest is left out.
+    pub fn new(path: impl Into<String>, content: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            content: content.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets `encoding`. How the content is written; `utf8` if left out.
+    #[must_use]
+    pub fn encoding(mut self, encoding: impl Into<super::ContentEncoding>) -> Self {
+        self.encoding = Some(encoding.into());
+        self
+    }
+
+    /// Checks every field that is given against its limits, as the default dialect has them.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits, with what is allowed.
+    pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
+        crate::wire::check::length("path", &self.path, 1usize, Some(4096usize))?;
+        crate::wire::check::no_nul("path", &self.path)?;
+        Ok(())
+    }
+}
+
+/// What came of a port to host.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct CreatedHostedPort {
+    /// The port.
+    pub port: i64,
+    /// Its URL; that of a private port carries its token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<crate::wire::Secret>,
+    /// Whether a token is needed.
+    #[serde(rename = "isProtected", default, skip_serializing_if = "Option::is_none")]
+    pub is_protected: Option<bool>,
+    /// Who can reach it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<super::HostAccess>,
+    /// Whether programs that listen on loopback only are reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub localhost: Option<bool>,
+    /// What went wrong, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What went wrong, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     /// Fields that are not known here, as they came.
     #[serde(flatten)]
     pub unknown_fields: crate::wire::UnknownFields,
@@ -1331,11 +1071,22 @@ impl SandboxesParams {
         self
     }
 
-    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    /// Checks every field that is given against its limits, as the default dialect has them.
     ///
     /// # Errors
     /// The first field that is out of its limits, with what is allowed.
     pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
         if let Some(value) = &self.org {
             crate::wire::check::length("org", value, 1usize, None)?;
         }
@@ -1368,11 +1119,22 @@ impl DeleteSandboxParams {
         self
     }
 
-    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    /// Checks every field that is given against its limits, as the default dialect has them.
     ///
     /// # Errors
     /// The first field that is out of its limits, with what is allowed.
     pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
         if let Some(value) = &self.confirm_delete {
             crate::wire::check::length(
                 "X-Sandboxer-Confirm-Delete",
@@ -1417,11 +1179,22 @@ impl UsageParams {
         self
     }
 
-    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    /// Checks every field that is given against its limits, as the default dialect has them.
     ///
     /// # Errors
     /// The first field that is out of its limits, with what is allowed.
     pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
         if let Some(value) = &self.since {
             crate::wire::check::length("since", value, 1usize, None)?;
         }

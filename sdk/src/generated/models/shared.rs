@@ -2,6 +2,292 @@
 
 //! What is sent and read: shared.
 
+/// Where a sandbox is in its life.
+///
+/// A value that is not known here is kept in `Unknown` and written back unchanged.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SandboxState {
+    /// `init`
+    Init,
+    /// `provisioning`
+    Provisioning,
+    /// `provisioned`
+    Provisioned,
+    /// `cloning`
+    Cloning,
+    /// `ready`
+    Ready,
+    /// `idle`
+    Idle,
+    /// `running`
+    Running,
+    /// `archiving`
+    Archiving,
+    /// `archived`
+    Archived,
+    /// `error`
+    Error,
+    /// `cancelled`
+    Cancelled,
+    /// A value that is not known here.
+    Unknown(String),
+}
+
+crate::wire::open_enum!(
+    SandboxState, Self::Unknown(String::new()), Init = "init", Provisioning =
+    "provisioning", Provisioned = "provisioned", Cloning = "cloning", Ready = "ready",
+    Idle = "idle", Running = "running", Archiving = "archiving", Archived = "archived",
+    Error = "error", Cancelled = "cancelled"
+);
+/// The size of a sandbox's machine.
+///
+/// A value that is not known here is kept in `Unknown` and written back unchanged.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SandboxType {
+    /// `small`
+    Small,
+    /// `default`
+    Default,
+    /// `large`
+    Large,
+    /// `xlarge`
+    Xlarge,
+    /// A value that is not known here.
+    Unknown(String),
+}
+
+crate::wire::open_enum!(
+    SandboxType, Self::Unknown(String::new()), Small = "small", Default = "default",
+    Large = "large", Xlarge = "xlarge"
+);
+/// Whether a running sandbox can be reached in full.
+///
+/// A value that is not known here is kept in `Unknown` and written back unchanged.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SandboxHealth {
+    /// `ok`
+    Ok,
+    /// `degraded`
+    Degraded,
+    /// A value that is not known here.
+    Unknown(String),
+}
+
+crate::wire::open_enum!(
+    SandboxHealth, Self::Unknown(String::new()), Ok = "ok", Degraded = "degraded"
+);
+/// What the caller may do with a sandbox.
+///
+/// A value that is not known here is kept in `Unknown` and written back unchanged.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SandboxAccess {
+    /// `owner`
+    Owner,
+    /// `use`
+    Use,
+    /// `view`
+    View,
+    /// A value that is not known here.
+    Unknown(String),
+}
+
+crate::wire::open_enum!(
+    SandboxAccess, Self::Unknown(String::new()), Owner = "owner", Use = "use", View =
+    "view"
+);
+/// Where a machine comes from.
+///
+/// A value that is not known here is kept in `Unknown` and written back unchanged.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum MachineProvider {
+    /// `hetzner`
+    Hetzner,
+    /// `baremetal`
+    Baremetal,
+    /// A value that is not known here.
+    Unknown(String),
+}
+
+crate::wire::open_enum!(
+    MachineProvider, Self::Unknown(String::new()), Hetzner = "hetzner", Baremetal =
+    "baremetal"
+);
+/// How the last capture of a disk went.
+///
+/// A value that is not known here is kept in `Unknown` and written back unchanged.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SnapshotStatus {
+    /// `queued`
+    Queued,
+    /// `in_progress`
+    InProgress,
+    /// `completed`
+    Completed,
+    /// `failed`
+    Failed,
+    /// `cancelled`
+    Cancelled,
+    /// A value that is not known here.
+    Unknown(String),
+}
+
+crate::wire::open_enum!(
+    SnapshotStatus, Self::Unknown(String::new()), Queued = "queued", InProgress =
+    "in_progress", Completed = "completed", Failed = "failed", Cancelled = "cancelled"
+);
+/// How far a setup script is.
+///
+/// A value that is not known here is kept in `Unknown` and written back unchanged.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SetupStatus {
+    /// `pending`
+    Pending,
+    /// `running`
+    Running,
+    /// `done`
+    Done,
+    /// `failed`
+    Failed,
+    /// A value that is not known here.
+    Unknown(String),
+}
+
+crate::wire::open_enum!(
+    SetupStatus, Self::Unknown(String::new()), Pending = "pending", Running = "running",
+    Done = "done", Failed = "failed"
+);
+/// How far a stop is.
+///
+/// A value that is not known here is kept in `Unknown` and written back unchanged.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum StopStatus {
+    /// `pending`
+    Pending,
+    /// `failing`
+    Failing,
+    /// `completed`
+    Completed,
+    /// `superseded`
+    Superseded,
+    /// A value that is not known here.
+    Unknown(String),
+}
+
+crate::wire::open_enum!(
+    StopStatus, Self::Unknown(String::new()), Pending = "pending", Failing = "failing",
+    Completed = "completed", Superseded = "superseded"
+);
+/// What is being deleted.
+///
+/// A value that is not known here is kept in `Unknown` and written back unchanged.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum DeletionKind {
+    /// `sandbox`
+    Sandbox,
+    /// `snapshot`
+    Snapshot,
+    /// A value that is not known here.
+    Unknown(String),
+}
+
+crate::wire::open_enum!(
+    DeletionKind, Self::Unknown(String::new()), Sandbox = "sandbox", Snapshot =
+    "snapshot"
+);
+/// Why something is being deleted.
+///
+/// A value that is not known here is kept in `Unknown` and written back unchanged.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum DeletionReason {
+    /// `explicit`
+    Explicit,
+    /// `zdr`
+    Zdr,
+    /// `account`
+    Account,
+    /// A value that is not known here.
+    Unknown(String),
+}
+
+crate::wire::open_enum!(
+    DeletionReason, Self::Unknown(String::new()), Explicit = "explicit", Zdr = "zdr",
+    Account = "account"
+);
+/// Whether a deletion is done.
+///
+/// A value that is not known here is kept in `Unknown` and written back unchanged.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum DeletionStatus {
+    /// `pending`
+    Pending,
+    /// `processing`
+    Processing,
+    /// `blocked`
+    Blocked,
+    /// `completed`
+    Completed,
+    /// A value that is not known here.
+    Unknown(String),
+}
+
+crate::wire::open_enum!(
+    DeletionStatus, Self::Unknown(String::new()), Pending = "pending", Processing =
+    "processing", Blocked = "blocked", Completed = "completed"
+);
+/// What a deletion is busy with.
+///
+/// A value that is not known here is kept in `Unknown` and written back unchanged.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum DeletionStage {
+    /// `removing`
+    Removing,
+    /// `waiting_for_uploads`
+    WaitingForUploads,
+    /// `kept_for_newer_snapshots`
+    KeptForNewerSnapshots,
+    /// `waiting_for_restore`
+    WaitingForRestore,
+    /// `retrying`
+    Retrying,
+    /// `completed`
+    Completed,
+    /// A value that is not known here.
+    Unknown(String),
+}
+
+crate::wire::open_enum!(
+    DeletionStage, Self::Unknown(String::new()), Removing = "removing", WaitingForUploads
+    = "waiting_for_uploads", KeptForNewerSnapshots = "kept_for_newer_snapshots",
+    WaitingForRestore = "waiting_for_restore", Retrying = "retrying", Completed =
+    "completed"
+);
+/// Oldest first or newest first.
+///
+/// A value that is not known here is kept in `Unknown` and written back unchanged.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SortOrder {
+    /// `asc`
+    Asc,
+    /// `desc`
+    Desc,
+    /// A value that is not known here.
+    Unknown(String),
+}
+
+crate::wire::open_enum!(SortOrder, Self::Desc, Asc = "asc", Desc = "desc");
 /// How bytes are written in JSON.
 ///
 /// A value that is not known here is kept in `Unknown` and written back unchanged.
@@ -17,3 +303,522 @@ pub enum ContentEncoding {
 }
 
 crate::wire::open_enum!(ContentEncoding, Self::Utf8, Utf8 = "utf8", Base64 = "base64");
+/// Who can reach a hosted port: whoever has its token, or everyone.
+///
+/// A value that is not known here is kept in `Unknown` and written back unchanged.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum HostAccess {
+    /// `private`
+    Private,
+    /// `public`
+    Public,
+    /// A value that is not known here.
+    Unknown(String),
+}
+
+crate::wire::open_enum!(
+    HostAccess, Self::Unknown(String::new()), Private = "private", Public = "public"
+);
+/// Where a page stands in its list.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct PageInfo {
+    /// The cursor of the next page; null on the last.
+    #[serde(rename = "nextCursor", default)]
+    pub next_cursor: Option<String>,
+    /// Whether another page follows.
+    #[serde(rename = "hasMore", default)]
+    pub has_more: bool,
+    /// How many items a page has at most.
+    #[serde(default)]
+    pub limit: i64,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// An organisation a sandbox belongs to.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Team {
+    /// The organisation's id.
+    #[serde(default)]
+    pub id: String,
+    /// The organisation's name.
+    #[serde(default)]
+    pub name: String,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// A repository that an environment brings along.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct SelectedRepository {
+    /// Its number in this service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<i64>,
+    /// Its number at GitHub; what `repositoryId` means everywhere.
+    #[serde(rename = "databaseId", default, skip_serializing_if = "Option::is_none")]
+    pub database_id: Option<String>,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its owner and name.
+    #[serde(rename = "fullName", default, skip_serializing_if = "Option::is_none")]
+    pub full_name: Option<String>,
+    /// What it says about itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Whether it is private.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private: Option<bool>,
+    /// What the account may do with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<String>,
+    /// When it was last pushed to.
+    #[serde(rename = "pushedAt", default, skip_serializing_if = "Option::is_none")]
+    pub pushed_at: Option<crate::wire::Timestamp>,
+    /// When the account last committed to it.
+    #[serde(
+        rename = "lastUserCommitAt",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub last_user_commit_at: Option<crate::wire::Timestamp>,
+    /// The branch that is checked out.
+    #[serde(rename = "baseBranch", default, skip_serializing_if = "Option::is_none")]
+    pub base_branch: Option<String>,
+    /// The id of its set-up routine.
+    #[serde(rename = "setupRoutineId", default, skip_serializing_if = "Option::is_none")]
+    pub setup_routine_id: Option<String>,
+    /// What is run once it is checked out.
+    #[serde(rename = "setupScript", default, skip_serializing_if = "Option::is_none")]
+    pub setup_script: Option<String>,
+    /// Whether the sandbox waits for that.
+    #[serde(rename = "setupBlocking", default, skip_serializing_if = "Option::is_none")]
+    pub setup_blocking: Option<bool>,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// The repository to add.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct SelectRepositoryRequest {
+    /// The `databaseId` of the repository. Not empty.
+    #[serde(rename = "repositoryId")]
+    pub repository_id: String,
+    /// The branch to check out; `main` if left out. Not empty, at most 255 characters. No NUL character.
+    #[serde(rename = "baseBranch", default, skip_serializing_if = "Option::is_none")]
+    pub base_branch: Option<String>,
+}
+
+impl SelectRepositoryRequest {
+    /// With what is required; the rest is left out.
+    pub fn new(repository_id: impl Into<String>) -> Self {
+        Self {
+            repository_id: repository_id.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets `baseBranch`. The branch to check out; `main` if left out. Not empty, at most 255 characters.
+    /// No NUL character.
+    #[must_use]
+    pub fn base_branch(mut self, base_branch: impl Into<String>) -> Self {
+        self.base_branch = Some(base_branch.into());
+        self
+    }
+
+    /// Checks every field that is given against its limits, as the default dialect has them.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits, with what is allowed.
+    pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
+        crate::wire::check::length("repositoryId", &self.repository_id, 1usize, None)?;
+        if let Some(value) = &self.base_branch {
+            crate::wire::check::length("baseBranch", value, 1usize, Some(255usize))?;
+            crate::wire::check::no_nul("baseBranch", value)?;
+        }
+        Ok(())
+    }
+}
+
+/// A sandbox as the service sees it. One that was cancelled has only its id, state and error.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Sandbox {
+    /// Its id.
+    pub id: String,
+    /// The name shown to people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Where a sandbox is in its life.
+    pub state: super::SandboxState,
+    /// Why it failed or was cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Whether it can be reached in full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<super::SandboxHealth>,
+    /// Why it cannot.
+    #[serde(rename = "healthReason", default, skip_serializing_if = "Option::is_none")]
+    pub health_reason: Option<String>,
+    /// Since when it cannot.
+    #[serde(rename = "degradedSince", default, skip_serializing_if = "Option::is_none")]
+    pub degraded_since: Option<crate::wire::Timestamp>,
+    /// Whether all restored files are on its disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hydrated: Option<bool>,
+    /// When the last restored file arrived.
+    #[serde(rename = "hydratedAt", default, skip_serializing_if = "Option::is_none")]
+    pub hydrated_at: Option<crate::wire::Timestamp>,
+    /// The size of its machine.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<super::SandboxType>,
+    /// How many virtual processors it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vcpu: Option<i64>,
+    /// Its memory in gigabytes.
+    #[serde(rename = "memoryGB", default, skip_serializing_if = "Option::is_none")]
+    pub memory_gb: Option<i64>,
+    /// What a second of it counts.
+    #[serde(
+        rename = "billingMultiplier",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub billing_multiplier: Option<f64>,
+    /// Where its machine comes from; null while stopped.
+    #[serde(
+        rename = "machineProvider",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub machine_provider: Option<super::MachineProvider>,
+    /// Where its hosted ports are reached; null while stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Its machine's address; null while stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip: Option<String>,
+    /// Where SSH is reached; null while stopped.
+    #[serde(rename = "sshEndpoint", default, skip_serializing_if = "Option::is_none")]
+    pub ssh_endpoint: Option<String>,
+    /// When it was created.
+    #[serde(rename = "createdAt", default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<crate::wire::Timestamp>,
+    /// When it last changed.
+    #[serde(rename = "updatedAt", default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<crate::wire::Timestamp>,
+    /// When it stops by itself; null for never and while stopped.
+    #[serde(rename = "archiveAfter", default, skip_serializing_if = "Option::is_none")]
+    pub archive_after: Option<crate::wire::Timestamp>,
+    /// Whether it can show a desktop.
+    #[serde(
+        rename = "desktopAvailable",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub desktop_available: Option<bool>,
+    /// Where its desktop is shown.
+    #[serde(rename = "desktopUrl", default, skip_serializing_if = "Option::is_none")]
+    pub desktop_url: Option<crate::wire::Secret>,
+    /// Whether its disk is kept when it stops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshots: Option<bool>,
+    /// Whether its commands and processes are recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub monitoring: Option<bool>,
+    /// Whether there is a disk to resume from.
+    #[serde(
+        rename = "snapshotAvailable",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub snapshot_available: Option<bool>,
+    /// When its disk was last saved.
+    #[serde(
+        rename = "snapshotCompletedAt",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub snapshot_completed_at: Option<crate::wire::Timestamp>,
+    /// When the saved disk was last checked.
+    #[serde(
+        rename = "snapshotVerifiedAt",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub snapshot_verified_at: Option<crate::wire::Timestamp>,
+    /// The organisation that pays for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<super::Team>,
+    /// Who created it.
+    #[serde(rename = "createdBy", default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<String>,
+    /// The id of who created it.
+    #[serde(rename = "createdById", default, skip_serializing_if = "Option::is_none")]
+    pub created_by_id: Option<String>,
+    /// What the caller may do with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<super::SandboxAccess>,
+    /// Whether its creator's sign-ins are on it.
+    #[serde(
+        rename = "holdsCreatorLogins",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub holds_creator_logins: Option<bool>,
+    /// Whether those sign-ins go at its next start.
+    #[serde(
+        rename = "wipePendingUntilRestart",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub wipe_pending_until_restart: Option<bool>,
+    /// The name its hosted ports are reached under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subdomain: Option<String>,
+    /// When a capture was last tried.
+    #[serde(
+        rename = "lastSnapshotAttemptAt",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub last_snapshot_attempt_at: Option<crate::wire::Timestamp>,
+    /// How that capture went.
+    #[serde(
+        rename = "lastSnapshotStatus",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub last_snapshot_status: Option<super::SnapshotStatus>,
+    /// How far its setup script is; null when it has none.
+    #[serde(rename = "setupStatus", default, skip_serializing_if = "Option::is_none")]
+    pub setup_status: Option<super::SetupStatus>,
+    /// Why the setup script failed.
+    #[serde(rename = "setupError", default, skip_serializing_if = "Option::is_none")]
+    pub setup_error: Option<String>,
+    /// The environment it was started with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
+    /// The version of that environment.
+    #[serde(
+        rename = "environmentVersion",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub environment_version: Option<i64>,
+    /// The stop asked for last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<super::StopOperation>,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// One stop of a sandbox.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct StopOperation {
+    /// Its id.
+    pub id: String,
+    /// How far a stop is.
+    pub status: super::StopStatus,
+    /// When it was asked for; null on the sandbox once it has ended, kept when read by its id.
+    #[serde(rename = "requestedAt", default)]
+    pub requested_at: Option<crate::wire::Timestamp>,
+    /// When saving was last tried.
+    #[serde(rename = "lastAttemptAt", default)]
+    pub last_attempt_at: Option<crate::wire::Timestamp>,
+    /// Why saving fails, while it does.
+    #[serde(default)]
+    pub error: Option<String>,
+    /// When it ended.
+    #[serde(rename = "endedAt", default)]
+    pub ended_at: Option<crate::wire::Timestamp>,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// What was started on a sandbox.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct SandboxActionResponse {
+    /// Always true.
+    #[serde(default)]
+    pub ok: bool,
+    /// Which action: `sandbox.stopping`, `sandbox.resuming`, `sandbox.forking`, `sandbox.interrupted`.
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    /// The sandbox; for a fork the new one.
+    pub id: String,
+    /// What is under way or was done: `archiving`, `resuming`, `forking`, `interrupted`.
+    #[serde(default)]
+    pub status: String,
+    /// The sandbox as it is now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<super::Sandbox>,
+    /// The stop, on the answer to one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<super::StopOperation>,
+    /// A notice about the limits of a gifted wallet.
+    #[serde(
+        rename = "giftLimitNotice",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub gift_limit_notice: Option<String>,
+    /// The conversation acted on, where there is one.
+    #[serde(rename = "conversationId", default, skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<String>,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// One deletion. What it deletes cannot be seen any more.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct DeletionOperation {
+    /// Its id.
+    pub id: String,
+    /// What is being deleted.
+    #[serde(default)]
+    pub kind: super::DeletionKind,
+    /// The id of what is deleted.
+    #[serde(rename = "targetId", default)]
+    pub target_id: String,
+    /// Why something is being deleted.
+    #[serde(default)]
+    pub reason: super::DeletionReason,
+    /// Whether a deletion is done.
+    pub status: super::DeletionStatus,
+    /// What it is busy with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<super::DeletionStage>,
+    /// When it will be done at the latest.
+    #[serde(rename = "expectedBy", default, skip_serializing_if = "Option::is_none")]
+    pub expected_by: Option<crate::wire::Timestamp>,
+    /// How often it was tried.
+    #[serde(rename = "attemptCount", default)]
+    pub attempt_count: i64,
+    /// When it was asked for.
+    #[serde(rename = "requestedAt", default)]
+    pub requested_at: crate::wire::Timestamp,
+    /// When it was done.
+    #[serde(rename = "completedAt", default)]
+    pub completed_at: Option<crate::wire::Timestamp>,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// A deletion.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct DeletionOperationResponse {
+    /// Always true.
+    #[serde(default)]
+    pub ok: bool,
+    /// `sandbox.deleting` or `snapshot.deleting` when it starts, `deletion.operation` when it is read.
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    /// One deletion. What it deletes cannot be seen any more.
+    pub operation: super::DeletionOperation,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// The port to make reachable.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct HostPortRequest {
+    /// The port. From 1 to 65535.
+    pub port: i64,
+    /// Let everyone reach it; only whoever has its token if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public: Option<bool>,
+    /// Reach a program that listens on loopback only; false if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub localhost: Option<bool>,
+    /// The name shown to people. Not empty, at most 200 characters. No NUL character.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+}
+
+impl HostPortRequest {
+    /// With what is required; the rest is left out.
+    pub fn new(port: impl Into<i64>) -> Self {
+        Self {
+            port: port.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets `public`. Let everyone reach it; only whoever has its token if left out.
+    #[must_use]
+    pub fn public(mut self, public: bool) -> Self {
+        self.public = Some(public);
+        self
+    }
+
+    /// Sets `localhost`. Reach a program that listens on loopback only; false if left out.
+    #[must_use]
+    pub fn localhost(mut self, localhost: bool) -> Self {
+        self.localhost = Some(localhost);
+        self
+    }
+
+    /// Sets `title`. The name shown to people. Not empty, at most 200 characters. No NUL character.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Checks every field that is given against its limits, as the default dialect has them.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits, with what is allowed.
+    pub fn validate(&self) -> Result<(), crate::wire::InvalidField> {
+        self.validate_for(crate::Dialect::default())
+    }
+
+    /// Checks every field that is given against its limits; a call does this before anything is sent.
+    ///
+    /// # Errors
+    /// The first field that is out of its limits or that the dialect does not have, with what is allowed.
+    pub fn validate_for(
+        &self,
+        _: crate::Dialect,
+    ) -> Result<(), crate::wire::InvalidField> {
+        crate::wire::check::integer("port", self.port, Some(1i64), Some(65535i64))?;
+        if let Some(value) = &self.title {
+            crate::wire::check::length("title", value, 1usize, Some(200usize))?;
+            crate::wire::check::no_nul("title", value)?;
+        }
+        Ok(())
+    }
+}

@@ -16,6 +16,8 @@ pub(super) enum Reply {
     Json(u16, Value),
     /// A 200 with these bytes as NDJSON.
     Lines(String),
+    /// A 200 with these bytes as server-sent events.
+    Events(String),
     /// A 200 with these bytes as NDJSON, then silence for as long as the client waits.
     Stall(&'static str),
     /// No answer for as long as the client waits.
@@ -70,6 +72,11 @@ impl Service {
         builder.retries(0).build().unwrap()
     }
 
+    pub(super) fn client_of(&self, dialect: crate::Dialect) -> AsyncSandboxer {
+        let builder = AsyncSandboxer::builder().ignore_env().no_proxy().api_key("key").base_url(&self.url);
+        builder.dialect(dialect).retries(0).build().unwrap()
+    }
+
     pub(super) fn client_on(&self, clock: SharedClock) -> AsyncSandboxer {
         let builder = AsyncSandboxer::builder().ignore_env().no_proxy().api_key("key").base_url(&self.url);
         builder.clock(clock).build().unwrap()
@@ -117,6 +124,7 @@ fn serve(mut connection: TcpStream, seen: &Mutex<Vec<Request>>, answer: &Answer)
     };
     let (status, kind, body) = match answer(&request, before) {
         Reply::Json(status, body) => (status, "application/json", body.to_string()),
+        Reply::Events(body) => (200, "text/event-stream", body),
         Reply::Lines(body) => (200, "application/x-ndjson", body),
         Reply::Stall(text) => {
             let head = "HTTP/1.1 200 X\r\ncontent-type: application/x-ndjson\r\nconnection: close";

@@ -1,6 +1,7 @@
 //! Calls against a scripted server: what is sent, how often, and what becomes of the answer.
 
 mod answers;
+mod dialects;
 mod http2;
 mod limits;
 mod peer;

@@ -1,0 +1,86 @@
+//! Operations that the document has and this server has not yet.
+
+use http::StatusCode;
+use sandboxer::{
+    ErrorKind, Operation,
+    dialects::Dialect,
+    models::{EventsStreamParams, MetricsParams},
+    operations::Media,
+};
+use sandboxer_mock_server::{MockServer, Reply};
+use serde_json::{Value, json};
+
+use crate::http::Api;
+
+fn path(operation: Operation) -> String {
+    let pieces = operation.info().path.split('/').map(|piece| match piece.strip_prefix('{') {
+        Some("processId}") => "1",
+        Some("key}") => "KEY",
+        Some(_) => "id_1",
+        None => piece,
+    });
+    pieces.collect::<Vec<_>>().join("/")
+}
+
+#[tokio::test]
+async fn every_route_answers_and_says_plainly_what_is_missing() {
+    let server = MockServer::start();
+    let api = Api::of(&server);
+    let mut missing = 0;
+    let faces = [Operation::CommandStream, Operation::EventsStream];
+    for operation in Operation::ALL.iter().copied().filter(|operation| !faces.contains(operation)) {
+        let info = operation.info();
+        let request = api.request(info.method, &path(operation));
+        let answer = request.send().await.expect("an answer");
+        let (status, body) = (answer.status(), answer.json::<Value>().await.unwrap_or_default());
+        let code = body["code"].as_str().unwrap_or_default();
+        if info.media == Media::WebSocket {
+            assert_eq!((status, code), (StatusCode::UPGRADE_REQUIRED, "upgrade_required"), "{operation}");
+        } else if info.key_action == Some("session") {
+            assert_eq!((status, code), (StatusCode::FORBIDDEN, "session_required"), "{operation}");
+        } else if status == StatusCode::NOT_IMPLEMENTED {
+            assert_eq!((code, &body["retryable"]), ("not_implemented", &json!(false)), "{operation}");
+            missing += 1;
+        } else {
+            assert!(!matches!(code, "method_not_allowed" | "forbidden"), "{operation}");
+        }
+        assert_ne!(status, StatusCode::INTERNAL_SERVER_ERROR, "{operation}: {body}");
+    }
+    // 93 operations and 11 of the other dialect, less what there is, two WebSockets and three for people who are signed in.
+    assert_eq!(missing, 93 + 11 - 24 - 2 - 3);
+}
+
+#[tokio::test]
+async fn a_missing_operation_is_not_asked_for_again() {
+    let server = MockServer::start();
+    let error = server.client().api().stats("bx_1").await.expect_err("it is missing");
+    assert_eq!(
+        (error.status(), error.code(), error.kind()),
+        (Some(501), "not_implemented", ErrorKind::Server)
+    );
+    assert!(!error.is_retryable());
+    assert_eq!(server.requests_to(Operation::Stats).len(), 1);
+}
+
+#[tokio::test]
+async fn scripted_replies_stand_in_for_all_of_them() {
+    let server = MockServer::start();
+    let page = json!({"ok": true, "type": "sandbox.metrics", "points": []});
+    server.on(Operation::Metrics).reply(Reply::json(page));
+    server.client().api().metrics("bx_1", MetricsParams::new()).await.expect("the scripted page");
+
+    let events = "id: 1\ndata: {}\n\n";
+    server.on(Operation::EventsStream).reply(Reply::body(events, "text/event-stream"));
+    let stream =
+        server.client().api().events_stream("bx_1", EventsStreamParams::new()).await.expect("events");
+    assert_eq!(stream.content_type(), Some("text/event-stream"));
+    assert_eq!(&stream.collect(100).await.expect("all of it")[..], events.as_bytes());
+    assert_eq!(server.requests_to(Operation::EventsStream).len(), 1);
+    assert!(server.requests_to(Operation::Events).is_empty());
+
+    let listed = json!({"ok": true, "type": "file.list", "path": "/tmp", "files": [], "truncated": false});
+    server.on(Operation::ListFiles).reply(Reply::json(listed));
+    let boat = server.client_builder().dialect(Dialect::Boat).build().expect("a client");
+    let files = boat.api().list_files("bx_1", sandboxer::models::ListFilesParams::new()).await;
+    assert_eq!(files.expect("the scripted list").path, "/tmp");
+}

@@ -1,0 +1,172 @@
+//! Files and folders as things: what is there, moving, permissions, deleting.
+
+use sandboxer::{
+    Result,
+    models::{FileDeleteResponse, FileInfoResponse, FileListResponse, FileMoveResponse},
+};
+
+use crate::Files;
+
+impl Files {
+    /// Lists what is in a folder, one level, by name; links are shown as links.
+    ///
+    /// `truncated` says that there are more than 10,000 entries.
+    ///
+    /// Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) in another dialect, and
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a bad argument, before anything is sent;
+    /// `path_not_found` and `invalid_path` of the service; and the failures of any call.
+    ///
+    /// ```
+    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let client = server.client_builder().dialect(sandboxer_blocking::Dialect::Boat).build()?;
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(client);
+    /// # let answer = serde_json::json!({"ok": true, "type": "file.list", "path": "/home/user",
+    /// #     "truncated": false, "files": [{"name": "a.txt", "path": "/home/user/a.txt", "isDir": false,
+    /// #     "isSymlink": false, "size": 3, "mode": "0644"}]});
+    /// # server.on(sandboxer_blocking::Operation::ListFiles).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let sandbox = client.sandbox("bx_1");
+    /// let folder = sandbox.files().list("/home/user")?;
+    /// assert_eq!(folder.files[0].name, "a.txt");
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
+    pub fn list(&self, path: &str) -> Result<FileListResponse> {
+        self.call(path, |files, path| async move { files.list(&path).await })
+    }
+
+    /// Tells what a path is: file, folder or link, its size, permissions and time of change.
+    ///
+    /// Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) in another dialect, and
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a bad argument, before anything is sent;
+    /// `path_not_found` and `invalid_path` of the service; and the failures of any call.
+    ///
+    /// ```
+    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let client = server.client_builder().dialect(sandboxer_blocking::Dialect::Boat).build()?;
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(client);
+    /// # let answer = serde_json::json!({"ok": true, "type": "file.info", "name": "a.txt", "path":
+    /// #     "/home/user/a.txt", "isDir": false, "isSymlink": false, "size": 3, "mode": "0644"});
+    /// # server.on(sandboxer_blocking::Operation::GetFileInfo).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let sandbox = client.sandbox("bx_1");
+    /// let info = sandbox.files().info("a.txt")?;
+    /// assert_eq!((info.size, info.mode.as_str()), (3, "0644"));
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
+    pub fn info(&self, path: &str) -> Result<FileInfoResponse> {
+        self.call(path, |files, path| async move { files.info(&path).await })
+    }
+
+    /// Creates a folder and those above it; one that exists is fine.
+    ///
+    /// `mode` is its permission bits, such as `0o755`.
+    ///
+    /// Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) in another dialect, and
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a bad argument, before anything is sent;
+    /// `path_not_found` and `invalid_path` of the service; and the failures of any call.
+    ///
+    /// ```
+    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let client = server.client_builder().dialect(sandboxer_blocking::Dialect::Boat).build()?;
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(client);
+    /// # let answer = serde_json::json!({"ok": true, "type": "file.folder", "name": "app", "path":
+    /// #     "/home/user/app", "isDir": true, "mode": "0755"});
+    /// # server.on(sandboxer_blocking::Operation::CreateFolder).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let sandbox = client.sandbox("bx_1");
+    /// assert!(sandbox.files().create_folder("app", Some(0o755))?.is_dir);
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
+    pub fn create_folder(&self, path: &str, mode: Option<u32>) -> Result<FileInfoResponse> {
+        self.call(path, |files, path| async move { files.create_folder(&path, mode).await })
+    }
+
+    /// Moves a file or folder, across `/home/user` and `/tmp`, and makes the folders above its new place.
+    ///
+    /// A link is moved itself. What is at `destination` is an error, unless `overwrite` is true. A call that is cut
+    /// off is not repeated, since it may have moved it.
+    ///
+    /// Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) in another dialect, and
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a bad argument, before anything is sent;
+    /// `path_not_found` and `invalid_path` of the service; and the failures of any call.
+    ///
+    /// ```
+    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let client = server.client_builder().dialect(sandboxer_blocking::Dialect::Boat).build()?;
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(client);
+    /// # let answer = serde_json::json!({"ok": true, "type": "file.moved", "path": "/home/user/a.txt",
+    /// #     "destination": "/tmp/b.txt"});
+    /// # server.on(sandboxer_blocking::Operation::MoveFile).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let sandbox = client.sandbox("bx_1");
+    /// assert_eq!(sandbox.files().move_to("a.txt", "/tmp/b.txt", false)?.destination, "/tmp/b.txt");
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
+    pub fn move_to(&self, path: &str, destination: &str, overwrite: bool) -> Result<FileMoveResponse> {
+        let destination = destination.to_owned();
+        self.call(path, |files, path| async move { files.move_to(&path, &destination, overwrite).await })
+    }
+
+    /// Sets the permission bits of a file or folder, such as `0o644`; its owner stays.
+    ///
+    /// Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) in another dialect, and
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a bad argument, before anything is sent;
+    /// `path_not_found` and `invalid_path` of the service; and the failures of any call.
+    ///
+    /// ```
+    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let client = server.client_builder().dialect(sandboxer_blocking::Dialect::Boat).build()?;
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(client);
+    /// # let answer = serde_json::json!({"ok": true, "type": "file.permissions", "name": "a.txt", "path":
+    /// #     "/home/user/a.txt", "isDir": false, "isSymlink": false, "size": 3, "mode": "0644"});
+    /// # server.on(sandboxer_blocking::Operation::SetFilePermissions).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let sandbox = client.sandbox("bx_1");
+    /// assert_eq!(sandbox.files().set_permissions("a.txt", 0o644)?.mode, "0644");
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
+    pub fn set_permissions(&self, path: &str, mode: u32) -> Result<FileInfoResponse> {
+        self.call(path, |files, path| async move { files.set_permissions(&path, mode).await })
+    }
+
+    /// Deletes a file, a link or an empty or, if `recursive` is true, any folder.
+    ///
+    /// Of a link only itself goes. `/home/user` and `/tmp` never go.
+    ///
+    /// Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) in another dialect, and
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a bad argument, before anything is sent;
+    /// `path_not_found` and `invalid_path` of the service; and the failures of any call.
+    ///
+    /// ```
+    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let client = server.client_builder().dialect(sandboxer_blocking::Dialect::Boat).build()?;
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(client);
+    /// # let answer = serde_json::json!({"ok": true, "type": "file.deleted", "path": "/home/user/app"});
+    /// # server.on(sandboxer_blocking::Operation::DeleteFile).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let sandbox = client.sandbox("bx_1");
+    /// sandbox.files().delete("app", true)?;
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
+    pub fn delete(&self, path: &str, recursive: bool) -> Result<FileDeleteResponse> {
+        self.call(path, |files, path| async move { files.delete(&path, recursive).await })
+    }
+}

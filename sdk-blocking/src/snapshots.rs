@@ -1,0 +1,251 @@
+//! Snapshots of a sandbox's disk: lists of them, and what is in one.
+
+use std::{fmt, future::Future};
+
+use sandboxer::{
+    AsyncSnapshot, Result, SnapshotFile, SnapshotListOptions,
+    models::{DeletionOperation, SnapshotDownloadResponse, SnapshotSummary, SnapshotTreeResponse},
+};
+
+use crate::{ByteIter, Pager, Sandbox, Sandboxer, driver::Driver};
+
+/// A snapshot, as a handle; comes from [`Sandboxer::snapshot`].
+///
+/// ```
+/// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+/// # let server = MockServer::start();
+/// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+/// # server.on(Operation::GetSnapshotTree).reply(Reply::json(serde_json::json!({"ok": true,
+/// #     "type": "snapshot.tree", "snapshotId": "s1", "sandboxId": "bx_22222222", "generation": 0,
+/// #     "treeAvailable": true, "truncated": false, "fileCount": 1, "totalSizeBytes": 3,
+/// #     "entries": [{"path": "note", "kind": "file", "size": 3}]})));
+/// let snapshot = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e");
+/// for entry in snapshot.tree()?.entries {
+///     println!("{}", entry.path);
+/// }
+/// # Ok::<(), sandboxer_blocking::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Snapshot {
+    driver: Driver,
+    inner: AsyncSnapshot,
+}
+
+impl Snapshot {
+    fn call<T, F, Fut>(&self, verb: F) -> Result<T>
+    where
+        F: FnOnce(AsyncSnapshot) -> Fut,
+        Fut: Future<Output = Result<T>> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.driver.run(verb(self.inner.clone()))
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &str {
+        self.inner.id()
+    }
+
+    /// Reads the list of its files, folders and links; what comes with every machine is left out. Without a list
+    /// `tree_available` is false and `reason` says why; `truncated` says whether the list is not whole.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](crate::ErrorKind::NotFound) when there is no such snapshot; and the failures of any call.
+    ///
+    /// ```
+    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # let server = MockServer::start();
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+    /// # server.on(Operation::GetSnapshotTree).reply(Reply::json(serde_json::json!({"ok": true,
+    /// #     "type": "snapshot.tree", "snapshotId": "s1", "sandboxId": "bx_22222222", "generation": 0,
+    /// #     "treeAvailable": false, "truncated": false, "fileCount": 0, "totalSizeBytes": 0, "entries": [],
+    /// #     "reason": "legacy_snapshot"})));
+    /// let tree = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e").tree()?;
+    /// assert_eq!(tree.reason.as_deref(), Some("legacy_snapshot"));
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
+    pub fn tree(&self) -> Result<SnapshotTreeResponse> {
+        self.call(|snapshot| async move { snapshot.tree().await })
+    }
+
+    /// Downloads a file of it, or a part of one, or a folder as a tar archive, as a stream of bytes.
+    ///
+    /// A part is answered with the status 206 and a `Content-Range` header; `X-Snapshot-Entry-Kind` tells what it is.
+    /// The `range` of [`SnapshotFile`] is asked for, not enforced: a service that does not know it sends the whole file.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for an empty range or a path over 4096 characters, before anything
+    /// is sent; `path_not_found`, and `legacy_snapshot`, `snapshot_not_indexed`, `base_image_file` or `is_symlink` of the
+    /// service for what it cannot give out; and the failures of any call. The stream has errors of its own: one that
+    /// breaks is not the file's end.
+    ///
+    /// ```
+    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # let server = MockServer::start();
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+    /// # server.on(Operation::GetSnapshotFile)
+    /// #     .reply(Reply::body("ell", "application/octet-stream").with_status(206));
+    /// use sandboxer_blocking::SnapshotFile;
+    ///
+    /// let snapshot = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e");
+    /// let part = snapshot.download(SnapshotFile::new("hello.txt").bytes(1..4))?;
+    /// assert_eq!(part.status().as_u16(), 206);
+    /// assert_eq!(&part.read_all(1024)?[..], b"ell");
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
+    pub fn download(&self, file: SnapshotFile) -> Result<ByteIter> {
+        let body = self.call(|snapshot| async move { snapshot.download(file).await })?;
+        Ok(ByteIter::new(self.driver.clone(), body))
+    }
+
+    /// Reads where its pieces, and those of the snapshots it builds on, can be downloaded for a while, and how to put them
+    /// together. The URLs let in whoever has them, and are not printed.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](crate::ErrorKind::NotFound) when there is no such snapshot; and the failures of any call.
+    ///
+    /// ```
+    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # let server = MockServer::start();
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+    /// # server.on(Operation::GetSnapshotDownload).reply(Reply::json(serde_json::json!({"ok": true,
+    /// #     "type": "snapshot.download", "snapshotId": "s1", "sandboxId": "bx_22222222", "kind": "base",
+    /// #     "generation": 0, "expiresInSeconds": 3600, "reconstruct": "", "inventory": null, "chunks": []})));
+    /// let manifest = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e").manifest()?;
+    /// println!("{} pieces for {} s", manifest.chunks.len(), manifest.expires_in_seconds);
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
+    pub fn manifest(&self) -> Result<SnapshotDownloadResponse> {
+        self.call(|snapshot| async move { snapshot.manifest().await })
+    }
+
+    /// Deletes it for good. It is gone from all lists at once; the purge goes on at the service as the operation answered
+    /// with ([`Sandboxer::wait_for_deletion`] follows it).
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](crate::ErrorKind::NotFound) when there is no such snapshot; and the failures of any call.
+    ///
+    /// ```
+    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # let server = MockServer::start();
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+    /// # server.on(Operation::DeleteSnapshot).reply(Reply::json(serde_json::json!({"ok": true,
+    /// #     "type": "snapshot.deleting", "operation": {"id": "bdop_1", "kind": "snapshot", "targetId": "s1",
+    /// #     "reason": "explicit", "status": "pending", "attemptCount": 0, "requestedAt": "2026-01-01T00:00:00Z"}})).with_status(202));
+    /// let operation = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e").delete()?;
+    /// println!("{}", operation.status);
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
+    pub fn delete(&self) -> Result<DeletionOperation> {
+        self.call(|snapshot| async move { snapshot.delete().await })
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Snapshot").field("id", &self.id()).finish_non_exhaustive()
+    }
+}
+
+impl Sandboxer {
+    /// Lists the snapshots of all sandboxes over all pages, lazily.
+    ///
+    /// ```
+    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # let server = MockServer::start();
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+    /// # server.on(Operation::ListSnapshots).reply(Reply::json(serde_json::json!({"ok": true,
+    /// #     "type": "snapshot.list", "snapshots": [], "pageInfo": {"nextCursor": null, "hasMore": false, "limit": 5}})));
+    /// use sandboxer_blocking::SnapshotListOptions;
+    ///
+    /// let list = client.snapshots(SnapshotListOptions::new().limit(5));
+    /// for snapshot in list {
+    ///     println!("{}", snapshot?.id);
+    /// }
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
+    pub fn snapshots(&self, options: SnapshotListOptions) -> Pager<SnapshotSummary> {
+        Pager::new(self.driver().clone(), self.inner.snapshots(options), |snapshot| snapshot)
+    }
+
+    /// A handle to a snapshot by its id. Nothing is asked: an unknown or malformed id is an error of the first call
+    /// through the handle.
+    ///
+    /// ```
+    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+    /// let snapshot = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e");
+    /// assert_eq!(snapshot.id(), "0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e");
+    /// ```
+    pub fn snapshot(&self, id: &str) -> Snapshot {
+        Snapshot { driver: self.driver().clone(), inner: self.inner.snapshot(id) }
+    }
+}
+
+impl Sandbox {
+    /// Lists its completed snapshots over all pages, lazily.
+    ///
+    /// ```
+    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # let server = MockServer::start();
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # server.on(Operation::ListSandboxSnapshots).reply(Reply::json(serde_json::json!({"ok": true,
+    /// #     "type": "snapshot.list", "snapshots": [], "pageInfo": {"nextCursor": null, "hasMore": false, "limit": 5}})));
+    /// use sandboxer_blocking::SnapshotListOptions;
+    ///
+    /// let all = sandbox.snapshots(SnapshotListOptions::new().sort("asc")).collect::<sandboxer_blocking::Result<Vec<_>>>()?;
+    /// println!("{} snapshots", all.len());
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
+    pub fn snapshots(&self, options: SnapshotListOptions) -> Pager<SnapshotSummary> {
+        Pager::new(self.driver().clone(), self.inner.snapshots(options), |snapshot| snapshot)
+    }
+
+    /// Its newest completed snapshot, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// The failures of any call.
+    ///
+    /// ```
+    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # let server = MockServer::start();
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # server.on(Operation::GetLatestSandboxSnapshot)
+    /// #     .reply(Reply::json(serde_json::json!({"ok": true, "type": "snapshot.latest", "snapshot": null})));
+    /// assert!(sandbox.latest_snapshot()?.is_none());
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
+    pub fn latest_snapshot(&self) -> Result<Option<SnapshotSummary>> {
+        self.call(|sandbox| async move { sandbox.latest_snapshot().await })
+    }
+
+    /// Deletes all its snapshots for good; it stays, and so do the named snapshots made from it. They are gone from all
+    /// lists at once; the purge goes on at the service as the operations answered with
+    /// ([`Sandboxer::wait_for_deletion`] follows one).
+    ///
+    /// # Errors
+    ///
+    /// [`PermissionDenied`](crate::ErrorKind::PermissionDenied) when the key may not; and the failures of any call.
+    ///
+    /// ```
+    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # let server = MockServer::start();
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # server.on(Operation::DeleteSandboxSnapshots)
+    /// #     .reply(Reply::json(serde_json::json!({"ok": true, "type": "snapshot.deleting", "operations": []})).with_status(202));
+    /// let operations = sandbox.delete_snapshots()?;
+    /// println!("{} are being deleted", operations.len());
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
+    pub fn delete_snapshots(&self) -> Result<Vec<DeletionOperation>> {
+        self.call(|sandbox| async move { sandbox.delete_snapshots().await })
+    }
+}

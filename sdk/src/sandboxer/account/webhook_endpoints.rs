@@ -1,0 +1,171 @@
+//! Where the service sends its events.
+
+use crate::{
+    AsyncSandboxer,
+    error::Result,
+    models::{Webhook, WebhookSecretResponse},
+    sandboxer::Api,
+};
+
+use super::{NewWebhook, WebhookUpdate};
+
+/// The webhook endpoints of the account; comes from
+/// [`AsyncSandboxer::webhook_endpoints`](crate::AsyncSandboxer::webhook_endpoints).
+///
+/// An account has at most 10, each URL once. What arrives there is checked with [`webhooks`](crate::webhooks).
+#[derive(Clone, Debug)]
+pub struct AsyncWebhookEndpoints {
+    api: Api,
+}
+
+impl AsyncSandboxer {
+    /// The webhook endpoints of the account.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.list", "webhooks": [{"id": "wh_1",
+    /// #     "name": null, "url": "https://hooks.example/in", "events": ["sandbox.ready"]}]});
+    /// # server.on(sandboxer::Operation::ListWebhooks).reply(sandboxer_mock_server::Reply::json(answer));
+    /// for endpoint in client.webhook_endpoints().list().await? {
+    ///     println!("{} gets {:?}", endpoint.url, endpoint.events);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn webhook_endpoints(&self) -> AsyncWebhookEndpoints {
+        AsyncWebhookEndpoints { api: self.api().clone() }
+    }
+}
+
+impl AsyncWebhookEndpoints {
+    /// Lists the endpoints, without their secrets.
+    ///
+    /// # Errors
+    ///
+    /// The failures of any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.list", "webhooks": [{"id": "wh_1",
+    /// #     "name": null, "url": "https://hooks.example/in", "events": ["sandbox.ready"]}]});
+    /// # server.on(sandboxer::Operation::ListWebhooks).reply(sandboxer_mock_server::Reply::json(answer));
+    /// for endpoint in client.webhook_endpoints().list().await? {
+    ///     println!("{} gets {:?}", endpoint.url, endpoint.events);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn list(&self) -> Result<Vec<Webhook>> {
+        Ok(self.api.list_webhooks().await?.webhooks)
+    }
+
+    /// Creates an endpoint, and tells the secret that its deliveries are signed with, this once.
+    ///
+    /// A call that is cut off is not repeated, since it may have created it: look with [`list`](Self::list).
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) before anything is sent, for a bad option;
+    /// `webhook_exists`, `webhook_limit` and `invalid_webhook_url` of the service; and the failures of any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.created", "webhook": {"id": "wh_1",
+    /// #     "name": null, "url": "https://hooks.example/in", "events": ["sandbox.ready"]}, "secret":
+    /// #     "whsec_1"});
+    /// # server.on(sandboxer::Operation::CreateWebhook).reply(sandboxer_mock_server::Reply::json(answer).with_status(201));
+    /// use sandboxer::{NewWebhook, models::WebhookEventType};
+    ///
+    /// let webhook = NewWebhook::new("https://hooks.example/in").event(WebhookEventType::SandboxReady);
+    /// let made = client.webhook_endpoints().create(webhook).await?;
+    /// assert_eq!(made.secret.expose(), "whsec_1"); // keep it for `webhooks::Verifier`
+    /// # Ok(()) }
+    /// ```
+    pub async fn create(&self, webhook: NewWebhook) -> Result<WebhookSecretResponse> {
+        self.api.create_webhook(webhook.request()?).await
+    }
+
+    /// Reads one endpoint.
+    ///
+    /// # Errors
+    ///
+    /// `not_found` of the service; and the failures of any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.info", "webhook": {"id": "wh_1",
+    /// #     "name": null, "url": "https://hooks.example/in", "events": ["sandbox.ready"]}});
+    /// # server.on(sandboxer::Operation::GetWebhook).reply(sandboxer_mock_server::Reply::json(answer));
+    /// assert_eq!(client.webhook_endpoints().get("wh_1").await?.url, "https://hooks.example/in");
+    /// # Ok(()) }
+    /// ```
+    pub async fn get(&self, id: &str) -> Result<Webhook> {
+        Ok(self.api.get_webhook(id).await?.webhook)
+    }
+
+    /// Changes an endpoint; its secret stays.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) before anything is sent, for a bad option or none;
+    /// `not_found`, `webhook_exists` and `invalid_webhook_url` of the service; and the failures of any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.updated", "webhook": {"id": "wh_1",
+    /// #     "name": null, "url": "https://hooks.example/in", "events": ["sandbox.ready"]}});
+    /// # server.on(sandboxer::Operation::UpdateWebhook).reply(sandboxer_mock_server::Reply::json(answer));
+    /// use sandboxer::{WebhookUpdate, models::WebhookEventType};
+    ///
+    /// let change = WebhookUpdate::new().no_name().events([WebhookEventType::SandboxReady]);
+    /// assert_eq!(client.webhook_endpoints().update("wh_1", change).await?.name, None);
+    /// # Ok(()) }
+    /// ```
+    pub async fn update(&self, id: &str, change: WebhookUpdate) -> Result<Webhook> {
+        self.api.update_webhook(id, change.request()?).await.map(|answer| answer.webhook)
+    }
+
+    /// Deletes an endpoint with the deliveries that wait for it; one on its way may still arrive.
+    ///
+    /// # Errors
+    ///
+    /// `not_found` of the service; and the failures of any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.deleted", "id": "wh_1"});
+    /// # server.on(sandboxer::Operation::DeleteWebhook).reply(sandboxer_mock_server::Reply::json(answer));
+    /// client.webhook_endpoints().delete("wh_1").await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn delete(&self, id: &str) -> Result<()> {
+        self.api.delete_webhook(id).await.map(drop)
+    }
+
+    /// Gives an endpoint a new secret, and tells it, this once.
+    ///
+    /// Let the receiver accept the old one, too, until what was signed with it has arrived. A call that is cut off
+    /// is not repeated: the secret it may have made is lost, so rotate again.
+    ///
+    /// # Errors
+    ///
+    /// `not_found` of the service; and the failures of any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.rotated", "webhook": {"id": "wh_1",
+    /// #     "name": null, "url": "https://hooks.example/in", "events": ["sandbox.ready"]}, "secret":
+    /// #     "whsec_2"});
+    /// # server.on(sandboxer::Operation::RotateWebhookSigningSecret).reply(sandboxer_mock_server::Reply::json(answer));
+    /// assert_eq!(client.webhook_endpoints().rotate_secret("wh_1").await?.secret.expose(), "whsec_2");
+    /// # Ok(()) }
+    /// ```
+    pub async fn rotate_secret(&self, id: &str) -> Result<WebhookSecretResponse> {
+        self.api.rotate_webhook_signing_secret(id).await
+    }
+}

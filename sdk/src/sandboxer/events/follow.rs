@@ -1,0 +1,391 @@
+//! From connections and pages to events: what is fetched next, and what becomes of it.
+
+use std::{
+    collections::VecDeque,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use super::{
+    Event, EventMode, EventOptions,
+    laps::Laps,
+    message::{self, Said},
+    options::Start,
+    patience::{Life, Patience},
+    position::{self, Position},
+    seen::Seen,
+    transport::{EventPage, Fetching, Filters, Media, Opened, Opening, PageQuery, StreamQuery, Transport},
+};
+use crate::{
+    clock::{SharedClock, Sleep},
+    error::{Delivery, Error, ErrorKind, Result},
+    stream::sse::{MessageError, Messages, SseItem},
+};
+
+const PAGE_SIZE: u32 = 100;
+
+/// How many of the newest events are looked at to find out where now is. One would do if all had an id and a time.
+const NEWEST: u32 = 10;
+
+/// Follows the events of a sandbox, one step a poll.
+pub(super) struct Follower {
+    transport: Box<dyn Transport>,
+    filters: Filters,
+    task: Option<String>,
+    mode: EventMode,
+    interval: Duration,
+    idle: Option<Duration>,
+    clock: SharedClock,
+    /// Events on their way to the caller, each with the cursor right after it.
+    ready: VecDeque<(Event, Option<String>)>,
+    /// The cursor after the event that was taken out last.
+    given: Option<String>,
+    failure: Option<Error>,
+    state: State,
+    position: Position,
+    seen: Seen,
+    patience: Patience,
+    laps: Laps,
+    /// Where now is has yet to be found.
+    finding: bool,
+    /// Pages are asked for, not connections.
+    paging: bool,
+    /// It ends with the last event there is.
+    finishing: bool,
+    /// The id in effect on the connection, and whether the service ever gave one.
+    id: Option<String>,
+    gives_ids: bool,
+}
+
+enum State {
+    /// Nothing is under way.
+    Idle,
+    Finding(Fetching),
+    Fetching(Fetching),
+    Opening(Opening),
+    Open(Box<Messages>),
+    /// Until it is time to ask for news.
+    Waiting(Sleep),
+    /// Until the service may be asked again.
+    Pausing(Sleep),
+    Over,
+}
+
+impl Follower {
+    pub(super) fn new(
+        transport: Box<dyn Transport>,
+        options: EventOptions,
+        idle: Option<Duration>,
+        clock: SharedClock,
+    ) -> Self {
+        let filters = Filters::of(&options);
+        let finding = options.start == Start::Now;
+        let origin = match options.start {
+            Start::After(cursor) => Some(cursor),
+            Start::Beginning | Start::Now => None,
+        };
+        Self {
+            transport,
+            filters,
+            task: options.task,
+            mode: options.mode,
+            interval: options.interval,
+            idle,
+            ready: VecDeque::new(),
+            given: origin.clone(),
+            failure: None,
+            state: State::Idle,
+            position: Position::starting_at(origin),
+            seen: Seen::default(),
+            patience: Patience::new(clock.elapsed()),
+            laps: Laps::default(),
+            finding,
+            paging: options.mode == EventMode::Poll,
+            finishing: !options.follow,
+            id: None,
+            gives_ids: false,
+            clock,
+        }
+    }
+
+    pub(super) fn clock(&self) -> &SharedClock {
+        &self.clock
+    }
+
+    pub(super) fn cursor(&self) -> Option<&str> {
+        if self.ready.is_empty() { self.position.exact() } else { self.given.as_deref() }
+    }
+
+    /// The next item that is there already.
+    pub(super) fn take(&mut self) -> Option<Result<Event>> {
+        if let Some((event, cursor)) = self.ready.pop_front() {
+            self.given = cursor;
+            return Some(Ok(event));
+        }
+        self.failure.take().map(Err)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.state, State::Over) && self.ready.is_empty() && self.failure.is_none()
+    }
+
+    /// Goes on to the last event there is, and no further.
+    pub(super) fn finish(&mut self) {
+        self.finishing = true;
+        // What is under way may have been answered before the end was known. A pause the service asked for is kept.
+        if !matches!(self.state, State::Finding(_) | State::Pausing(_) | State::Over) {
+            self.state = State::Idle;
+        }
+    }
+
+    pub(super) fn fail(&mut self, error: Error) {
+        self.failure = Some(error);
+        self.state = State::Over;
+    }
+
+    /// Does one step; ready when something may have changed.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match &mut self.state {
+            State::Over => {}
+            State::Idle => self.begin(),
+            State::Waiting(sleep) | State::Pausing(sleep) => {
+                ready!(sleep.as_mut().poll(context));
+                self.state = State::Idle;
+            }
+            State::Finding(fetching) => match ready!(fetching.as_mut().poll(context)) {
+                Ok(page) => self.found(&page),
+                Err(error) => self.refused(error),
+            },
+            State::Fetching(fetching) => match ready!(fetching.as_mut().poll(context)) {
+                Ok(page) => self.on_page(page),
+                Err(error) => self.refused(error),
+            },
+            State::Opening(opening) => match ready!(opening.as_mut().poll(context)) {
+                Ok(opened) => self.on_opened(opened),
+                Err(error)
+                    if self.mode == EventMode::Auto && matches!(error.status(), Some(406 | 415 | 501)) =>
+                {
+                    self.change_to_pages();
+                }
+                Err(error) => self.refused(error),
+            },
+            State::Open(messages) => {
+                let item = messages.poll_next(context);
+                if messages.alive() {
+                    self.patience.alive(Life::Heartbeat);
+                }
+                let Poll::Ready(item) = item else {
+                    // Blocks with nothing but an id bring no item.
+                    self.follow_id();
+                    return if matches!(self.state, State::Over) { Poll::Ready(()) } else { Poll::Pending };
+                };
+                match item {
+                    Some(Ok(SseItem::Message { name, data })) => self.on_message(&name, &data),
+                    Some(Ok(SseItem::Retry(retry))) => self.patience.set_retry(retry),
+                    Some(Err(MessageError::TooLong(error))) => self.fail(error),
+                    Some(Err(MessageError::Broken(error))) => self.on_end(Some(error)),
+                    None => self.on_end(None),
+                }
+            }
+        }
+        Poll::Ready(())
+    }
+
+    fn begin(&mut self) {
+        self.state = if self.finding {
+            let request =
+                PageQuery { cursor: None, filters: self.filters.clone(), limit: NEWEST, newest_first: true };
+            State::Finding(self.transport.page(request))
+        } else if self.paging || self.finishing {
+            let request = PageQuery {
+                cursor: self.asked(),
+                filters: self.filters.clone(),
+                limit: PAGE_SIZE,
+                newest_first: false,
+            };
+            State::Fetching(self.transport.page(request))
+        } else {
+            State::Opening(
+                self.transport.open(StreamQuery { cursor: self.asked(), filters: self.filters.clone() }),
+            )
+        };
+    }
+
+    fn asked(&self) -> Option<String> {
+        self.position.ask().map(str::to_owned)
+    }
+
+    /// The newest events came: the stream begins after them.
+    fn found(&mut self, page: &EventPage) {
+        let origin = page.events.iter().find_map(position::cursor_after);
+        if origin.is_none() && !page.events.is_empty() {
+            let message = "the newest events have no id and time, so there is no saying where now is";
+            return self.fail(unexpected("no_cursor", message));
+        }
+        self.seen.begin();
+        for event in &page.events {
+            self.seen.is_news(event, origin.as_deref());
+        }
+        self.given.clone_from(&origin);
+        self.position = Position::starting_at(origin);
+        self.finding = false;
+        self.state = State::Idle;
+        self.patience.answered(true);
+    }
+
+    fn on_page(&mut self, page: EventPage) {
+        let asked = self.asked();
+        self.seen.begin();
+        let mut news = false;
+        for event in page.events {
+            news |= self.accept(event, asked.as_deref());
+        }
+        self.patience.answered(news || !page.has_more);
+        let mut moved = false;
+        if let Some(next) = page.next_cursor.filter(|next| !next.is_empty() && Some(next) != asked.as_ref()) {
+            match position::checked(&next) {
+                Ok(next) => {
+                    moved = !(page.has_more && self.laps.comes_again(&next));
+                    self.reach(next);
+                }
+                Err(error) => return self.fail(error),
+            }
+        }
+        self.state = if !page.has_more {
+            self.laps = Laps::default();
+            if self.finishing { State::Over } else { State::Waiting(self.clock.sleep(self.interval)) }
+        } else if !moved {
+            let message = "the service says that there are more events and gives no way to them";
+            return self.fail(unexpected("repeated_cursor", message));
+        } else if news {
+            State::Idle
+        } else {
+            State::Pausing(self.clock.sleep(self.patience.pause()))
+        };
+    }
+
+    fn on_opened(&mut self, opened: Opened) {
+        match opened.media() {
+            Media::Events => {
+                self.patience.connected(self.clock.elapsed());
+                self.seen.begin();
+                self.id = self.asked();
+                let messages = Messages::new(opened.body, self.id.as_deref(), self.clock.clone(), self.idle);
+                self.state = State::Open(Box::new(messages));
+            }
+            Media::Json if self.mode == EventMode::Auto => self.change_to_pages(),
+            Media::Json => {
+                self.fail(unexpected("sse_unsupported", "the service has no server-sent events for this"));
+            }
+            Media::Other => {
+                self.fail(unexpected("unexpected_response", "the answer is no stream of server-sent events"));
+            }
+        }
+    }
+
+    fn change_to_pages(&mut self) {
+        tracing::debug!("the service has no server-sent events; asking for pages");
+        self.paging = true;
+        self.state = State::Idle;
+        self.patience.answered(true);
+    }
+
+    fn on_message(&mut self, name: &str, data: &str) {
+        let events = match message::read(name, data) {
+            Said::Nothing => Vec::new(),
+            Said::Events(events) => events,
+            // The id of what was not understood is not taken.
+            Said::Failed(error) => return self.fail(error),
+        };
+        let place = match &self.state {
+            State::Open(messages) => messages.last_id().map(str::to_owned),
+            _ => None,
+        };
+        let mut news = false;
+        for event in events {
+            news |= self.accept(event, place.as_deref());
+        }
+        if news {
+            self.patience.alive(Life::News);
+        }
+        self.follow_id();
+        if news && !self.gives_ids {
+            self.position.ask_exactly();
+        }
+    }
+
+    /// The connection ended; blocks with nothing but an id may have come before.
+    fn on_end(&mut self, cause: Option<Error>) {
+        self.follow_id();
+        if !matches!(self.state, State::Over) {
+            self.lost(cause);
+        }
+    }
+
+    /// Goes to where the id in effect on the connection is.
+    fn follow_id(&mut self) {
+        let State::Open(messages) = &self.state else { return };
+        let id = messages.last_id();
+        if id == self.id.as_deref() {
+            return;
+        }
+        self.gives_ids = true;
+        match id.map(position::checked) {
+            Some(Ok(id)) => {
+                self.id = Some(id.clone());
+                self.reach(id);
+            }
+            Some(Err(error)) => self.fail(error),
+            None => {
+                self.id = None;
+                self.position.reset();
+                self.mark();
+            }
+        }
+    }
+
+    fn reach(&mut self, cursor: String) {
+        self.position.reach(cursor);
+        self.mark();
+    }
+
+    /// The last event that waits to be taken is followed by where the stream stands now.
+    fn mark(&mut self) {
+        if let Some((_, cursor)) = self.ready.back_mut() {
+            *cursor = self.position.exact().map(str::to_owned);
+        }
+    }
+
+    /// Takes an event if it is news; whether it is.
+    fn accept(&mut self, event: Event, place: Option<&str>) -> bool {
+        if !self.seen.is_news(&event, place) {
+            return false;
+        }
+        self.position.pass(&event);
+        let wanted =
+            self.task.as_deref().is_none_or(|task| event.task_id() == Some(task) || event.id() == Some(task));
+        if wanted {
+            self.ready.push_back((event, self.position.exact().map(str::to_owned)));
+        }
+        true
+    }
+
+    fn refused(&mut self, error: Error) {
+        if error.is_retryable() { self.lost(Some(error)) } else { self.fail(error) }
+    }
+
+    /// Another connection is made, or the question asked again, after a pause and within the budget.
+    fn lost(&mut self, cause: Option<Error>) {
+        match self.patience.lost(self.clock.elapsed(), cause) {
+            Ok(pause) => {
+                tracing::debug!(?pause, "an event connection ended; going on after a pause");
+                self.state = State::Pausing(self.clock.sleep(pause));
+            }
+            Err(error) => self.fail(error),
+        }
+    }
+}
+
+fn unexpected(code: &'static str, message: &str) -> Error {
+    Error::new(ErrorKind::Unexpected, code, message).with_delivery(Delivery::Answered)
+}

@@ -1,0 +1,6 @@
+//! Event streams over scripted connections and pages, on a clock that the test moves.
+
+mod pages;
+mod script;
+mod streams;
+mod ways;

@@ -1,0 +1,374 @@
+//! What becomes of a prompt.
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use super::{
+    allowance::Allowance,
+    answer,
+    events::{EventOptions, EventStream},
+    sandbox::AsyncSandbox,
+    wait::{self, Pace},
+};
+use crate::{
+    call::CallOptions,
+    error::{Delivery, Error, ErrorKind, Result},
+    models::{PromptResponse, PromptRun, PromptRunStatus, SandboxActionResponse, SteerResponse},
+};
+
+/// The run of a prompt: what an agent makes of it. Comes from [`AsyncSandbox::prompt`] or [`AsyncSandbox::prompt_run`].
+///
+/// Dropping the handle leaves the run alone.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+/// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+/// # let server = MockServer::start(); let client = server.client();
+/// # server.on(Operation::Prompt).reply(Reply::json(json!({"ok": true, "type": "prompt.queued", "id": "x",
+/// #     "promptId": "p1", "conversationId": "c1", "status": "queued"})));
+/// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
+/// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true, "conversationId": "c1"}}))).always();
+/// # server.on(Operation::Events).reply(Reply::json(json!({"ok": true, "type": "events.list", "id": "x", "events": [
+/// #     {"id": "r1", "type": "response", "timestamp": 1, "taskId": "p1", "data": {"content": "Done."}}]}))).always();
+/// # let sandbox = client.create(sandboxer::Create::new()).await?;
+/// let run = sandbox.prompt("fix the failing test").await?;
+/// assert_eq!(run.text().await?, "Done.");
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct AsyncPromptRun {
+    sandbox: AsyncSandbox,
+    prompt_id: Arc<str>,
+    conversation_id: Arc<OnceLock<String>>,
+    queued: Option<Arc<PromptResponse>>,
+}
+
+impl AsyncPromptRun {
+    pub(crate) fn new(
+        sandbox: AsyncSandbox,
+        prompt_id: String,
+        conversation: Option<String>,
+        queued: Option<PromptResponse>,
+    ) -> Self {
+        let run = Self {
+            sandbox,
+            prompt_id: prompt_id.into(),
+            conversation_id: Arc::default(),
+            queued: queued.map(Arc::new),
+        };
+        run.learn(conversation.as_deref());
+        run
+    }
+
+    /// The id of the prompt; its events name it as their task.
+    pub fn prompt_id(&self) -> &str {
+        &self.prompt_id
+    }
+
+    /// The conversation it belongs to, if known so far: from prompting, or from an earlier look at the run.
+    pub fn conversation_id(&self) -> Option<&str> {
+        self.conversation_id.get().map(String::as_str)
+    }
+
+    /// What the service answered when it was prompted through this handle.
+    pub fn queued(&self) -> Option<&PromptResponse> {
+        self.queued.as_deref()
+    }
+
+    /// The sandbox it runs in.
+    pub fn sandbox(&self) -> &AsyncSandbox {
+        &self.sandbox
+    }
+
+    /// The same run through a view whose calls follow `options`.
+    #[must_use]
+    pub fn with(&self, options: CallOptions) -> Self {
+        Self { sandbox: self.sandbox.with(options), ..self.clone() }
+    }
+
+    /// Reads how far it is.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](ErrorKind::NotFound) for an unknown prompt, and the failures of any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # let server = MockServer::start(); let client = server.client();
+    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
+    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "running", "done": false, "conversationId": "c1"}})));
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// use sandboxer::models::PromptRunStatus;
+    ///
+    /// let run = sandbox.prompt_run("p1");
+    /// assert_eq!(run.status().await?.status, PromptRunStatus::Running);
+    /// assert_eq!(run.conversation_id(), Some("c1"));
+    /// # Ok(()) }
+    /// ```
+    pub async fn status(&self) -> Result<PromptRun> {
+        let run = self.sandbox.api().prompt_run_status(self.sandbox.id(), &self.prompt_id).await?.prompt_run;
+        self.learn(run.conversation_id.as_deref());
+        Ok(run)
+    }
+
+    /// Waits until it has ended, for as long as that takes or the view's total limit allows.
+    ///
+    /// The answer's `status` is `finished`, `failed` or `interrupted`, none of which is an error here.
+    ///
+    /// # Errors
+    ///
+    /// [`WaitTimeout`](ErrorKind::WaitTimeout) at the view's total limit, and those of [`status`](Self::status).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # let server = MockServer::start(); let client = server.client();
+    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
+    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "failed", "done": true}})));
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// use sandboxer::models::PromptRunStatus;
+    ///
+    /// let ended = sandbox.prompt_run("p1").wait().await?;
+    /// assert_eq!(ended.status, PromptRunStatus::Failed);
+    /// # Ok(()) }
+    /// ```
+    pub async fn wait(&self) -> Result<PromptRun> {
+        self.wait_at_most(self.sandbox.explicit_total()).await
+    }
+
+    /// Waits until it has ended, for at most `limit`, as [`wait`](Self::wait) does without one.
+    ///
+    /// # Errors
+    ///
+    /// [`WaitTimeout`](ErrorKind::WaitTimeout) at the limit, a look in flight included, and those of
+    /// [`status`](Self::status).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # let server = MockServer::start(); let client = server.client();
+    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
+    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "running", "done": false}}))).always();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// use sandboxer::ErrorKind;
+    /// use std::time::Duration;
+    ///
+    /// let late = sandbox.prompt_run("p1").wait_for(Duration::from_millis(50)).await.unwrap_err();
+    /// assert_eq!(late.kind(), ErrorKind::WaitTimeout);
+    /// # Ok(()) }
+    /// ```
+    pub async fn wait_for(&self, limit: Duration) -> Result<PromptRun> {
+        self.wait_at_most(Some(limit)).await
+    }
+
+    async fn wait_at_most(&self, limit: Option<Duration>) -> Result<PromptRun> {
+        let look = async |_| {
+            let run = self.status().await?;
+            Ok(is_over(&run).then_some(run))
+        };
+        let expired = || {
+            let message = format!("the prompt had not ended within {:?}", limit.unwrap_or_default());
+            Error::new(ErrorKind::WaitTimeout, "wait_timeout", message)
+                .with_delivery(Delivery::Answered)
+                .with_sandbox_id(Some(self.sandbox.id().to_owned()))
+        };
+        wait::poll(&**self.sandbox.api().clock(), Pace::new(), limit, look, expired).await
+    }
+
+    /// Follows what the agent does for this prompt; it ends once the run has ended and its last event was given out.
+    ///
+    /// # Errors
+    ///
+    /// As [`events_with`](Self::events_with).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # let server = MockServer::start(); let client = server.client();
+    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
+    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true}}))).always();
+    /// # let page = json!({"ok": true, "type": "events.list", "id": "x", "events": [
+    /// #     {"id": "r1", "type": "response", "timestamp": 1, "taskId": "p1", "data": {"content": "Done."}},
+    /// #     {"id": "r2", "type": "response", "timestamp": 2, "taskId": "p2", "data": {"content": "Another's."}}]});
+    /// # server.on(Operation::Events).reply(Reply::json(page.clone())).always();
+    /// # server.on(Operation::EventsStream).reply(Reply::json(page)).always();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// let mut events = sandbox.prompt_run("p1").events()?;
+    /// while let Some(event) = events.next().await {
+    ///     assert_eq!(event?.task_id(), Some("p1"));
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn events(&self) -> Result<EventStream> {
+        self.events_with(EventOptions::new())
+    }
+
+    /// Follows what the agent does for this prompt, as `options` say; it ends once the run has ended and its last event
+    /// was given out. Conversations they name are asked for instead of the run's own.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`](ErrorKind::InvalidInput): the options ask for what the service cannot take.
+    pub fn events_with(&self, options: EventOptions) -> Result<EventStream> {
+        let mut options = options.task(&*self.prompt_id);
+        if options.conversations().is_empty()
+            && let Some(id) = self.listed_conversation()
+        {
+            options = options.conversation(id);
+        }
+        let run = self.clone();
+        Ok(self.sandbox.events(options)?.until(move || {
+            let run = run.clone();
+            async move { Ok(is_over(&run.status().await?)) }
+        }))
+    }
+
+    /// Waits until it has ended and answers with its final answer: the text of its last response that is complete, is not
+    /// about tools and was not taken back; empty if there is none.
+    ///
+    /// The newest events are read first and no more of them than needed. A last response that is still growing is looked
+    /// at again for two seconds.
+    ///
+    /// # Errors
+    ///
+    /// [`CommandFailed`](ErrorKind::CommandFailed) with the code `prompt_failed` and the reason, or `prompt_interrupted`,
+    /// when it did not finish: what it said until then is in its [`events`](Self::events). And those of
+    /// [`wait`](Self::wait).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # let server = MockServer::start(); let client = server.client();
+    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
+    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true}}))).always();
+    /// # server.on(Operation::Events).reply(Reply::json(json!({"ok": true, "type": "events.list", "id": "x", "events": [
+    /// #     {"id": "r2", "type": "response", "timestamp": 2, "taskId": "p1", "data": {"content": "All tests pass."}},
+    /// #     {"id": "r1", "type": "response", "timestamp": 1, "taskId": "p1", "data": {"content": "Let me look."}}]}))).always();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// assert_eq!(sandbox.prompt_run("p1").text().await?, "All tests pass.");
+    /// # Ok(()) }
+    /// ```
+    pub async fn text(&self) -> Result<String> {
+        let allowance = Allowance::of(self.sandbox.api());
+        let ended = self.wait().await?;
+        let sandbox = self.sandbox.within(&allowance);
+        let question = answer::Question::new(&sandbox, self.prompt_id(), self.listed_conversation(), &ended);
+        match ended.status {
+            PromptRunStatus::Failed | PromptRunStatus::Interrupted => {
+                let (status, sandbox_id) = (ended.status.to_string(), sandbox.id().to_owned());
+                let reason = question.failure().await.map(|reason| format!(": {reason}")).unwrap_or_default();
+                let message = match ended.status {
+                    PromptRunStatus::Failed => format!("the prompt failed{reason}"),
+                    _ => format!("the prompt was interrupted{reason}"),
+                };
+                Err(Error::new(ErrorKind::CommandFailed, format!("prompt_{status}"), message)
+                    .with_details(serde_json::json!({ "status": status, "promptId": self.prompt_id() }))
+                    .with_delivery(Delivery::Answered)
+                    .with_sandbox_id(Some(sandbox_id)))
+            }
+            _ => question.text().await,
+        }
+    }
+
+    /// Says something into the turn its conversation is at. See [`AsyncSandbox::steer`].
+    ///
+    /// # Errors
+    ///
+    /// As [`AsyncSandbox::steer`]; and [`InvalidInput`](ErrorKind::InvalidInput) with the code `conversation_unknown`,
+    /// nothing said, when the service does not tell which conversation it is.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # let server = MockServer::start(); let client = server.client();
+    /// # server.on(Operation::Prompt).reply(Reply::json(json!({"ok": true, "type": "prompt.queued", "id": "x",
+    /// #     "promptId": "p1", "conversationId": "c1", "status": "queued"})));
+    /// # server.on(Operation::Steer).reply(Reply::json(json!({"ok": true, "type": "prompt.steered", "id": "x",
+    /// #     "conversationId": "c1", "promptId": "s1", "native": true, "mode": "native", "status": "steered"})));
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// let run = sandbox.prompt("write a web server").await?;
+    /// run.steer("use axum").await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn steer(&self, message: impl Into<String>) -> Result<SteerResponse> {
+        let message = message.into();
+        let allowance = Allowance::of(self.sandbox.api());
+        let conversation = self.own_conversation().await?;
+        self.sandbox.within(&allowance).steer(message, Some(&conversation)).await
+    }
+
+    /// Stops what an agent is at in its conversation, and in no other.
+    ///
+    /// When the run has ended, that may be a later prompt of the same conversation. A handle made by prompt id alone asks
+    /// for the conversation first.
+    ///
+    /// # Errors
+    ///
+    /// As [`AsyncSandbox::interrupt`]; and [`InvalidInput`](ErrorKind::InvalidInput) with the code
+    /// `conversation_unknown`, nothing stopped, when the service does not tell which conversation it is:
+    /// [`interrupt_all`](AsyncSandbox::interrupt_all) stops every one.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # let server = MockServer::start(); let client = server.client();
+    /// # server.on(Operation::Prompt).reply(Reply::json(json!({"ok": true, "type": "prompt.queued", "id": "x",
+    /// #     "promptId": "p1", "conversationId": "c1", "status": "queued"})));
+    /// # server.on(Operation::Interrupt).reply(Reply::json(json!({"ok": true, "type": "sandbox.interrupted",
+    /// #     "id": "x", "status": "interrupted", "conversationId": "c1"})));
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// let run = sandbox.prompt("count to a million").await?;
+    /// assert_eq!(run.interrupt().await?.conversation_id.as_deref(), Some("c1"));
+    /// # Ok(()) }
+    /// ```
+    pub async fn interrupt(&self) -> Result<SandboxActionResponse> {
+        let allowance = Allowance::of(self.sandbox.api());
+        let conversation = self.own_conversation().await?;
+        self.sandbox.within(&allowance).interrupt(&conversation).await
+    }
+
+    /// Its conversation, asked for when it is not known.
+    async fn own_conversation(&self) -> Result<String> {
+        if self.conversation_id.get().is_none() {
+            self.status().await?;
+        }
+        self.conversation_id.get().cloned().ok_or_else(|| {
+            let message = "the service does not tell which conversation the prompt belongs to, and without one every \
+                           conversation would be meant";
+            Error::new(ErrorKind::InvalidInput, "conversation_unknown", message)
+                .with_delivery(Delivery::NotSent)
+                .with_sandbox_id(Some(self.sandbox.id().to_owned()))
+        })
+    }
+
+    /// Its conversation, if events can be asked for by it.
+    fn listed_conversation(&self) -> Option<&str> {
+        self.conversation_id().filter(|id| !id.contains(','))
+    }
+
+    fn learn(&self, conversation: Option<&str>) {
+        if let Some(id) = conversation.filter(|id| !id.trim().is_empty()) {
+            let _ = self.conversation_id.set(id.to_owned());
+        }
+    }
+}
+
+fn is_over(run: &PromptRun) -> bool {
+    use PromptRunStatus::{Failed, Finished, Interrupted};
+    run.done || matches!(run.status, Finished | Failed | Interrupted)
+}
+
+impl fmt::Debug for AsyncPromptRun {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("AsyncPromptRun")
+            .field("sandbox", &self.sandbox.id())
+            .field("prompt_id", &self.prompt_id)
+            .field("conversation_id", &self.conversation_id())
+            .finish_non_exhaustive()
+    }
+}
