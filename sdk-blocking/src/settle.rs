@@ -42,7 +42,7 @@ impl Sandbox {
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
     /// use sandboxer_blocking::Create;
     ///
-    /// let sandbox = client.create(Create::new().setup_script("echo ready > /home/user/done"))?;
+    /// let sandbox = client.create(Create::new().setup_script("echo ready > done"))?;
     /// sandbox.wait_for_setup(None)?;
     /// assert_eq!(sandbox.files().read("done")?, "ready\n");
     /// # Ok::<(), sandboxer_blocking::Error>(())

@@ -56,7 +56,7 @@ impl AsyncSandbox {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
     /// use sandboxer::Create;
     ///
-    /// let sandbox = client.create(Create::new().setup_script("echo ready > /home/user/done")).await?;
+    /// let sandbox = client.create(Create::new().setup_script("echo ready > done")).await?;
     /// sandbox.wait_for_setup(None).await?;
     /// assert_eq!(sandbox.files().read("done").await?, "ready\n");
     /// # Ok(()) }
