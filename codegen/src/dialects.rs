@@ -99,6 +99,12 @@ fn types() -> TokenStream {
             pub org_variable: &'static str,
             /// Names of variables that belong to the service, which no sandbox or command may be given.
             pub reserved_variables: &'static [&'static str],
+            /// What the host names of sandboxes end with.
+            pub host_suffix: &'static str,
+            /// The folder, in a sandbox, of the logs of background commands.
+            pub log_folder: &'static str,
+            /// The headers that sign what is sent to webhook endpoints.
+            pub webhook_headers: WebhookHeaders,
             /// How variables reach a command.
             pub command_variables: CommandVariables,
             /// Headers it calls otherwise, in small letters: the default dialect's name, its own.
@@ -113,6 +119,20 @@ fn types() -> TokenStream {
             pub org_in_query: &'static [Operation],
             /// Operations that need another key action; `None` when any valid key will do.
             pub key_actions: &'static [(Operation, Option<&'static str>)],
+        }
+
+        /// The headers that sign a webhook delivery.
+        #[non_exhaustive]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub struct WebhookHeaders {
+            /// One that carries both the time and the signatures, if the service sends such.
+            pub combined: Option<&'static str>,
+            /// The id of the delivery, signed with the time and the body.
+            pub delivery: &'static str,
+            /// The time of signing, in seconds since 1970.
+            pub timestamp: &'static str,
+            /// The signatures of delivery, time and body.
+            pub signature: &'static str,
         }
 
         /// How variables reach a command.
@@ -169,6 +189,13 @@ fn info(joined: &Document, dialect: &Dialect) -> Result<TokenStream> {
     let (name, keys, url, org) =
         (&service.name, &service.key_variables, &service.url_variable, &service.org_variable);
     let reserved = &service.reserved_variables;
+    let (host_suffix, log_folder) = (&service.host_suffix, &service.log_folder);
+    let combined = match &service.webhook_signature_header {
+        Some(name) => quote!(Some(#name)),
+        None => quote!(None),
+    };
+    let [delivery, timestamp, signature] =
+        ["Delivery", "Timestamp", "Signature"].map(|part| format!("{}{part}", service.webhook_header_prefix));
     Ok(quote! {
         DialectInfo {
             name: #name,
@@ -177,6 +204,14 @@ fn info(joined: &Document, dialect: &Dialect) -> Result<TokenStream> {
             url_variable: #url,
             org_variable: #org,
             reserved_variables: &[#(#reserved),*],
+            host_suffix: #host_suffix,
+            log_folder: #log_folder,
+            webhook_headers: WebhookHeaders {
+                combined: #combined,
+                delivery: #delivery,
+                timestamp: #timestamp,
+                signature: #signature,
+            },
             command_variables: #variables,
             headers: &[#(#headers),*],
             code_aliases: &[#(#aliases),*],

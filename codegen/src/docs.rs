@@ -7,14 +7,34 @@ use crate::schema::{Additional, Check, Schema};
 
 const WIDTH: usize = 100;
 
-/// `#[doc]` attributes for a text of one or more paragraphs; a line that starts a list or is indented is kept as it is.
+/// `#[doc]` attributes for a text of one or more paragraphs; a list item and a heading begin a line of their own, whatever
+/// else is broken in a paragraph is filled anew.
 pub(crate) fn attributes(text: &str) -> TokenStream {
     let mut out = TokenStream::new();
-    for line in text.trim_end().lines().flat_map(wrap) {
+    for line in filled(text).iter().flat_map(|line| wrap(line)) {
         let line = if line.is_empty() { String::new() } else { format!(" {line}") };
         out.extend(quote!(#[doc = #line]));
     }
     out
+}
+
+/// The lines of a text with each paragraph and each list item on one.
+fn filled(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.trim().lines().map(str::trim) {
+        match lines.last_mut() {
+            Some(last) if !starts_a_line(line) && !last.is_empty() && !last.starts_with('#') => {
+                last.push(' ');
+                last.push_str(line);
+            }
+            _ => lines.push(line.to_owned()),
+        }
+    }
+    lines
+}
+
+fn starts_a_line(line: &str) -> bool {
+    line.is_empty() || line.starts_with("* ") || line.starts_with('#')
 }
 
 fn wrap(line: &str) -> Vec<String> {

@@ -34,13 +34,13 @@ impl Default for ExpectedCounts {
     fn default() -> Self {
         Self(BTreeMap::from([
             ("drop-websockets", 2),
-            ("keep-2xx-responses", 102),
+            ("keep-2xx-responses", 104),
             ("accept-any-2xx", 102),
             ("drop-client-headers", 105),
             ("split-streaming-faces", 2),
             ("answer-byte-streams", 5),
             ("drop-limits", 385),
-            ("drop-unused-schemas", 9),
+            ("drop-unused-schemas", 10),
         ]))
     }
 }

@@ -26,10 +26,25 @@ pub(crate) fn values(name: &str, schema: &Schema) -> Result<TokenStream> {
             return Err(Error::new(format!("{name}: `{value}` makes no variant name")));
         }
         let variant = ident(&variant);
-        let doc = format!(" `{value}`");
-        variants.push(quote!(#[doc = #doc] #variant,));
+        let doc = match schema.meanings.get(value) {
+            Some(meaning) => docs::attributes(&format!("`{value}`: {}", docs::sentence(meaning))),
+            None if schema.meanings.is_empty() => docs::attributes(&format!("`{value}`.")),
+            None => return Err(Error::new(format!("{name}: `x-meanings` says nothing of `{value}`"))),
+        };
+        variants.push(quote!(#doc #variant,));
         texts.push(quote!(#variant = #value));
     }
+    if let Some(odd) = schema.meanings.keys().find(|key| !schema.values.iter().flatten().any(|v| v == *key)) {
+        return Err(Error::new(format!("{name}: `x-meanings` speaks of `{odd}`, which is no value")));
+    }
+    let arms: Vec<_> = schema
+        .meanings
+        .iter()
+        .map(|(value, meaning)| {
+            let (variant, meaning) = (ident(&pascal(value)), docs::sentence(meaning));
+            quote!(Self::#variant => Some(#meaning),)
+        })
+        .collect();
     let default = match &schema.default {
         None => quote!(Self::Unknown(String::new())),
         Some(default) => {
@@ -41,6 +56,19 @@ pub(crate) fn values(name: &str, schema: &Schema) -> Result<TokenStream> {
         }
     };
     let name = ident(name);
+    let meaning = (!arms.is_empty()).then(|| {
+        quote! {
+            impl #name {
+                /// What the value means; `None` for one that is not known here.
+                pub const fn meaning(&self) -> Option<&'static str> {
+                    match self {
+                        #(#arms)*
+                        Self::Unknown(_) => None,
+                    }
+                }
+            }
+        }
+    });
     Ok(quote! {
         #docs
         #[non_exhaustive]
@@ -52,6 +80,8 @@ pub(crate) fn values(name: &str, schema: &Schema) -> Result<TokenStream> {
         }
 
         crate::wire::open_enum!(#name, #default, #(#texts),*);
+
+        #meaning
     })
 }
 

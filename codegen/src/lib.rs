@@ -16,6 +16,7 @@ pub mod load;
 mod api;
 mod blocking_api;
 mod bodies;
+mod calls;
 mod dialects;
 mod docs;
 mod engine;
@@ -30,6 +31,7 @@ mod params;
 mod requests;
 mod responses;
 mod router;
+mod samples;
 mod schema;
 mod shape;
 mod validation;
@@ -138,6 +140,7 @@ pub fn plan(inputs: &Inputs) -> Result<Vec<Artifact>> {
     artifacts.push(operations::generate(&document)?);
     if document.service.is_some() {
         artifacts.push(dialects::generate(&document, &dialects)?);
+        artifacts.extend(calls::generate(&document, &dialects)?);
     }
     artifacts.push(api::generate(&document, &engine)?);
     artifacts.push(blocking_api::generate(&document)?);
@@ -145,6 +148,20 @@ pub fn plan(inputs: &Inputs) -> Result<Vec<Artifact>> {
     artifacts.push(bodies::generate(&document)?);
     artifacts.push(lock::generate(inputs, &view.applied, &artifacts)?);
     Ok(artifacts)
+}
+
+/// The API document as the dialect of that name has it, overlays applied, as JSON.
+///
+/// # Errors
+/// When the document or an overlay cannot be read, or there is no such dialect; the error names those there are.
+pub fn dialect_document(inputs: &Inputs, dialect: &str) -> Result<String> {
+    let (_, dialects) = documents(inputs)?;
+    let Some(own) = dialects.iter().find(|known| known.name == dialect) else {
+        let known: Vec<&str> = dialects.iter().map(|known| known.name.as_str()).collect();
+        return Err(Error::new(format!("there is no dialect `{dialect}`, only {}", known.join(" and "))));
+    };
+    serde_json::to_string_pretty(&own.document.json)
+        .map_err(|error| Error::new(format!("{dialect}: {error}")))
 }
 
 /// The document that everything is generated from, with what overlays add to it, and each dialect's own.

@@ -24,6 +24,8 @@ pub struct Document {
     pub(crate) errors: IndexMap<String, ErrorCode>,
     pub(crate) service: Option<Service>,
     pub(crate) base_url: Option<String>,
+    /// What is sent to webhook endpoints.
+    pub(crate) webhook_event: Option<String>,
 }
 
 /// What `x-service` says.
@@ -35,14 +37,10 @@ pub(crate) struct Service {
     pub url_variable: String,
     pub org_variable: String,
     pub reserved_variables: Vec<String>,
-    #[serde(rename = "hostSuffix")]
-    pub _host_suffix: String,
-    #[serde(rename = "logFolder")]
-    pub _log_folder: String,
-    #[serde(rename = "webhookSignatureHeader")]
-    pub _webhook_signature_header: Option<String>,
-    #[serde(rename = "webhookHeaderPrefix")]
-    pub _webhook_header_prefix: String,
+    pub host_suffix: String,
+    pub log_folder: String,
+    pub webhook_signature_header: Option<String>,
+    pub webhook_header_prefix: String,
     pub command_variables: CommandVariables,
     pub code_aliases: IndexMap<String, String>,
     pub absent: Vec<String>,
@@ -159,6 +157,8 @@ struct Raw {
     errors: IndexMap<String, ErrorCode>,
     #[serde(rename = "x-service")]
     service: Option<Service>,
+    #[serde(rename = "x-webhook-events")]
+    webhook_event: Option<Schema>,
     #[serde(default)]
     servers: Vec<Server>,
     paths: IndexMap<String, IndexMap<String, serde_yaml_ng::Value>>,
@@ -282,8 +282,13 @@ pub(crate) fn of_yaml(yaml: &serde_yaml_ng::Value) -> Result<Document> {
             }
         }
     }
+    let webhook_event = raw.webhook_event.map(|event| {
+        let name = event.referred().map(str::to_owned);
+        name.ok_or_else(|| Error::new("x-webhook-events: what is sent must be a named schema"))
+    });
     let document = Document {
         json,
+        webhook_event: webhook_event.transpose()?,
         schemas: raw.components.schemas,
         operations,
         rules: raw.rules,

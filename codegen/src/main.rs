@@ -5,16 +5,31 @@ use std::{
     process::ExitCode,
 };
 
-use sandboxer_codegen::{Inputs, check, plan, workspace_root};
+use sandboxer_codegen::{Inputs, check, dialect_document, plan, workspace_root};
 
-const USAGE: &str = "usage: sandboxer-codegen [--check]\n\
-    Writes the generated files of the workspace; with --check, compares them and exits 1 on a difference.\n";
+const USAGE: &str = "usage: sandboxer-codegen [--check | --print DIALECT]\n\
+    Writes the generated files of the workspace; with --check, compares them and exits 1 on a difference; with --print, \
+    writes the API document of that dialect to standard output, as JSON, and nothing else.\n";
+
+enum Task {
+    Write,
+    Compare,
+    Print(String),
+}
 
 fn main() -> ExitCode {
-    let mut compare = false;
-    for argument in std::env::args().skip(1) {
+    let mut task = Task::Write;
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--check" => compare = true,
+            "--check" => task = Task::Compare,
+            "--print" => match arguments.next() {
+                Some(dialect) => task = Task::Print(dialect),
+                None => {
+                    let _ = write!(io::stderr(), "--print needs the name of a dialect\n{USAGE}");
+                    return ExitCode::from(2);
+                }
+            },
             "--help" | "-h" => {
                 let _ = io::stdout().write_all(USAGE.as_bytes());
                 return ExitCode::SUCCESS;
@@ -25,7 +40,7 @@ fn main() -> ExitCode {
             }
         }
     }
-    match run(compare) {
+    match run(&task) {
         Ok(code) => code,
         Err(error) => {
             let _ = writeln!(io::stderr(), "sandboxer-codegen: {error}");
@@ -34,10 +49,15 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(compare: bool) -> sandboxer_codegen::Result<ExitCode> {
+fn run(task: &Task) -> sandboxer_codegen::Result<ExitCode> {
     let root = workspace_root();
-    let artifacts = plan(&Inputs::read(&root)?)?;
-    if !compare {
+    let inputs = Inputs::read(&root)?;
+    if let Task::Print(dialect) = task {
+        let text = dialect_document(&inputs, dialect)?;
+        return Ok(ExitCode::from(u8::from(writeln!(io::stdout(), "{text}").is_err())));
+    }
+    let artifacts = plan(&inputs)?;
+    if matches!(task, Task::Write) {
         for artifact in &artifacts {
             artifact.write(&root)?;
         }

@@ -19,6 +19,9 @@ use crate::{
 /// The group of what several others share.
 const SHARED: &str = "shared";
 
+/// The group of what is sent to webhook endpoints.
+const WEBHOOKS: &str = "webhooks";
+
 /// Generates every file below `generated/models`.
 pub(crate) fn generate(document: &Document) -> Result<Vec<Artifact>> {
     let mut read = Vec::new();
@@ -31,6 +34,10 @@ pub(crate) fn generate(document: &Document) -> Result<Vec<Artifact>> {
             Answer::Json(name) | Answer::Ndjson(name) | Answer::Sse(name) => Some(name.clone()),
             Answer::Bytes | Answer::WebSocket => None,
         });
+    }
+    if let Some(event) = &document.webhook_event {
+        groups.entry(WEBHOOKS).or_default();
+        read.push(event.clone());
     }
     groups.insert(SHARED, TokenStream::new());
     let (read, sent) = (document.reachable(read)?, document.reachable(sent)?);
@@ -97,22 +104,27 @@ fn files(groups: &IndexMap<&str, TokenStream>) -> Result<Vec<Artifact>> {
 /// Which group each schema belongs to: the only one whose operations lead to it, else the shared one. Schemas that only
 /// failures lead to have none.
 fn owners(document: &Document) -> Result<BTreeMap<String, &str>> {
-    let mut owners: BTreeMap<String, &str> = BTreeMap::new();
+    let mut roots_of: Vec<(&str, Vec<String>)> = Vec::new();
     for operation in &document.operations {
         let mut roots: Vec<String> = operation.body.iter().map(|body| body.schema.clone()).collect();
         if let Answer::Json(name) | Answer::Ndjson(name) | Answer::Sse(name) = &operation.answer {
             roots.push(name.clone());
         }
         roots.extend(operation.parameters.iter().filter_map(|p| p.schema.referred()).map(str::to_owned));
+        roots_of.push((&operation.tag, roots));
+    }
+    roots_of.extend(document.webhook_event.iter().map(|event| (WEBHOOKS, vec![event.clone()])));
+    let mut owners: BTreeMap<String, &str> = BTreeMap::new();
+    for (tag, roots) in roots_of {
         for name in document.reachable(roots)? {
             owners
                 .entry(name)
                 .and_modify(|owner| {
-                    if *owner != operation.tag {
+                    if *owner != tag {
                         *owner = SHARED
                     }
                 })
-                .or_insert(&operation.tag);
+                .or_insert(tag);
         }
     }
     Ok(owners)

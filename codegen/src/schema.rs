@@ -54,6 +54,9 @@ pub(crate) struct Schema {
     pub max_bytes: Option<u64>,
     #[serde(rename = "x-error-code")]
     pub error_code: Option<String>,
+    /// What each of the known values means.
+    #[serde(rename = "x-meanings", default)]
+    pub meanings: IndexMap<String, String>,
     /// The only dialect that takes it.
     #[serde(rename = "x-dialect")]
     pub dialect: Option<String>,

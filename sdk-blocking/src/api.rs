@@ -12,6 +12,19 @@ use crate::{ByteIter, driver::Driver};
 ///
 /// Arguments are checked before anything is sent, failed tries are repeated by the operation's repeat class, and time limits
 /// follow the client's or the view's [`CallOptions`]. Cheap to clone.
+///
+/// ```
+/// # let server = sandboxer_mock_server::MockServer::start();
+/// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+/// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+/// use sandboxer_blocking::{Dialect, models::UsageParams};
+///
+/// let api = client.api();
+/// assert_eq!((api.base_url(), api.dialect()), (server.url().as_str(), Dialect::Sandboxer));
+/// let usage = api.usage(sandbox.id(), UsageParams::new())?;
+/// assert!(usage.running);
+/// # Ok::<(), sandboxer_blocking::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Api {
     pub(crate) inner: sandboxer::Api,
@@ -20,6 +33,16 @@ pub struct Api {
 
 impl Api {
     /// A view whose calls follow `options`, with the same connections. See [`CallOptions`].
+    ///
+    /// ```
+    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+    /// use sandboxer_blocking::CallOptions;
+    ///
+    /// let once = client.api().with(CallOptions::new().retries(0));
+    /// assert!(once.me()?.ok);
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
     #[must_use]
     pub fn with(&self, options: CallOptions) -> Self {
         Self { inner: self.inner.with(options), driver: self.driver.clone() }

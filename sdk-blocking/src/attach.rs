@@ -23,6 +23,24 @@ use crate::{driver::Driver, pull::Pull};
 /// is over.
 ///
 /// Dropping it leaves the command alone.
+///
+/// ```
+/// # let server = sandboxer_mock_server::MockServer::start();
+/// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+/// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+/// use sandboxer_blocking::{Offsets, Outcome};
+///
+/// let command = sandbox.start("echo one; echo two >&2")?;
+/// let mut output = command.attach()?.keep_output(1 << 20);
+/// for chunk in &mut output {
+///     print!("{}", chunk?.text());
+/// }
+/// assert_eq!(output.offsets(), Offsets::new(4, 4)); // where another one could go on
+/// assert_eq!(output.outcome(), Some(Outcome::Exited(0)));
+/// assert!(!output.lossy());
+/// assert_eq!(output.wait()?.stdout_text(), "one\n");
+/// # Ok::<(), sandboxer_blocking::Error>(())
+/// ```
 #[must_use = "the output is read when it is asked for"]
 #[derive(Debug)]
 pub struct Attach {
@@ -58,6 +76,11 @@ impl Attach {
     pub fn keep_output(mut self, cap: usize) -> Self {
         self.stream = self.stream.map(|stream| stream.keep_output(cap));
         self
+    }
+
+    /// The stream behind it, to make another one of.
+    pub(crate) fn into_pull(self) -> Pull<sandboxer::Attach> {
+        self.stream
     }
 
     /// Reads what is left and says how the command ended.

@@ -14,16 +14,31 @@ use crate::Sandboxer;
 /// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, trusted certificates from the system or `SSL_CERT_FILE`.
 ///
 /// ```
-/// use sandboxer_blocking::Sandboxer;
+/// use sandboxer_blocking::{Dialect, Limit, Sandboxer, Timeouts};
 /// use std::time::Duration;
 ///
 /// let client = Sandboxer::builder()
 ///     .api_key("sbx_live_1")
 ///     .base_url("http://127.0.0.1:8080/api/v1")
+///     .ignore_env() // only what is set here
+///     .org("acme")
+///     .timeouts(Timeouts::new().connect(Duration::from_secs(5)))
+///     .connect(Duration::from_secs(3))
+///     .attempt(Duration::from_secs(30))
 ///     .total(Duration::from_secs(120))
+///     .idle(Limit::Off)
 ///     .retries(5)
+///     .default_header("X-Team", "tools")
 ///     .user_agent_suffix("my-agent/1.0")
+///     .clock(sandboxer_blocking::clock::SystemClock::shared())
+///     .no_proxy()
 ///     .build()?;
+/// assert_eq!(client.api().dialect(), Dialect::Sandboxer);
+///
+/// // A service of one's own: plain http beyond this machine has to be allowed.
+/// let refused = Sandboxer::builder().api_key("key").base_url("http://sandboxes.internal").build();
+/// assert!(refused.is_err());
+/// Sandboxer::builder().api_key("key").base_url("http://sandboxes.internal").allow_plain_http().build()?;
 /// # Ok::<(), sandboxer_blocking::Error>(())
 /// ```
 #[must_use = "a builder does nothing until `build`"]
@@ -111,11 +126,26 @@ impl Builder {
     /// answer says), with `retry(reqwest::retry::never())` (hidden repeats break the promise that a command runs once), and
     /// without `timeout` or `read_timeout` (they would cut streams). `connect`, `add_root_certificate` and `no_proxy` of
     /// this builder do not reach it.
+    ///
+    /// ```
+    /// use sandboxer_blocking::Sandboxer;
+    ///
+    /// let own = reqwest::Client::builder().pool_max_idle_per_host(2).build().unwrap();
+    /// let client = Sandboxer::builder().api_key("key").http_client(own).build()?;
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
     pub fn http_client(self, client: reqwest::Client) -> Self {
         Self(self.0.http_client(client))
     }
 
     /// Trusts the certificates of this PEM text as roots, besides the system's.
+    ///
+    /// ```
+    /// use sandboxer_blocking::{ErrorKind, Sandboxer};
+    ///
+    /// let refused = Sandboxer::builder().api_key("key").add_root_certificate("no PEM").build().unwrap_err();
+    /// assert_eq!(refused.kind(), ErrorKind::Config);
+    /// ```
     pub fn add_root_certificate(self, pem: impl AsRef<[u8]>) -> Self {
         Self(self.0.add_root_certificate(pem))
     }
@@ -147,6 +177,14 @@ impl Builder {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config), naming the setting: no key, a key or base URL of a wrong form, plain
     /// http beyond this machine, a header this client fills in itself, a certificate that cannot be read, or no trusted
     /// certificates at all.
+    ///
+    /// ```
+    /// use sandboxer_blocking::{ErrorKind, Sandboxer};
+    ///
+    /// assert!(Sandboxer::builder().api_key("key").build().is_ok());
+    /// let refused = Sandboxer::builder().api_key("two words").build().unwrap_err();
+    /// assert_eq!(refused.kind(), ErrorKind::Config);
+    /// ```
     pub fn build(self) -> Result<Sandboxer> {
         self.0.build().map(Sandboxer::from_async)
     }

@@ -16,6 +16,27 @@ use crate::{driver::Driver, pull::Pull};
 /// [`StreamCut`](crate::ErrorKind::StreamCut), silence beyond the `idle` limit one of kind
 /// [`Timeout`](crate::ErrorKind::Timeout); nothing follows an error. Dropping it closes its connection; what the service
 /// does goes on.
+///
+/// ```
+/// # let server = sandboxer_mock_server::MockServer::start();
+/// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+/// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+/// use sandboxer_blocking::models::ArtifactParams;
+///
+/// sandbox.files().write("data.bin", "0123456789")?;
+/// let mut body = sandbox.api().artifact(sandbox.id(), ArtifactParams::new("data.bin"))?;
+/// assert_eq!((body.status().as_u16(), body.content_length()), (200, Some(10)));
+/// assert!(body.content_type().is_some() && body.headers().contains_key("content-type"));
+/// println!("{:?}", body.request_id());
+/// for piece in &mut body {
+///     print!("{}", String::from_utf8_lossy(&piece?));
+/// }
+/// assert_eq!(body.received(), 10);
+///
+/// let again = sandbox.api().artifact(sandbox.id(), ArtifactParams::new("data.bin"))?;
+/// assert_eq!(&again.read_all(1 << 20)?[..], b"0123456789");
+/// # Ok::<(), sandboxer_blocking::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct ByteIter {
     body: Pull<ByteBody>,

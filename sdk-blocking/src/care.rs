@@ -3,12 +3,12 @@
 use sandboxer::{
     HistoryOptions, MetricsWindow, Result,
     models::{
-        CommandRecord, MetricsResponse, ProcessListResponse, RecoverSandboxResponse, ShareSandboxResponse,
-        StatsResponse,
+        CommandRecord, MetricsResponse, ProcessListResponse, RecoverSandboxResponse, SandboxMetrics,
+        ShareSandboxResponse, StatsResponse,
     },
 };
 
-use crate::{Pager, Sandbox};
+use crate::{Pager, Sandbox, Sandboxer};
 
 impl Sandbox {
     /// Lists what was run in it over all pages, lazily, newest first: commands of the last 90 days, processes of the last
@@ -148,5 +148,40 @@ impl Sandbox {
     /// ```
     pub fn recover(&self) -> Result<RecoverSandboxResponse> {
         self.call(|sandbox| async move { sandbox.recover().await })
+    }
+}
+
+impl Sandboxer {
+    /// The load of several sandboxes over time, at most 30 points each: of those with these ids, or of the newest 100 that
+    /// the key may see when there are none.
+    ///
+    /// Sandboxes that are not monitored or have no points are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) before anything is sent, for an id that is empty or has a comma in
+    /// it, and for more ids than 4096 characters hold; and the failures of any call.
+    ///
+    /// ```
+    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # let server = MockServer::start();
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+    /// # server.on(Operation::MetricsSummary).reply(Reply::json(serde_json::json!({
+    /// #     "ok": true, "type": "sandbox.metrics_summary", "window": "1h", "sandboxes": [
+    /// #         {"sandboxId": "bx_1", "points": [{"t": 1, "cpu": 2.5, "mem": 10.0, "disk": 1.0, "io": 0.0}]}]})));
+    /// use sandboxer_blocking::MetricsWindow;
+    ///
+    /// for sandbox in client.metrics_summary(MetricsWindow::Hour, &[])? {
+    ///     let busiest = sandbox.points.iter().map(|point| point.cpu).fold(0.0, f64::max);
+    ///     println!("{}: {busiest} % at most", sandbox.sandbox_id);
+    /// }
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
+    pub fn metrics_summary(&self, window: MetricsWindow, ids: &[&str]) -> Result<Vec<SandboxMetrics>> {
+        let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+        self.call(|client| async move {
+            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+            client.metrics_summary(window, &ids).await
+        })
     }
 }

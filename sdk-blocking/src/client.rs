@@ -8,13 +8,19 @@ use crate::{Api, Builder, Sandbox, driver::Driver};
 
 /// A client of the Sandboxer service; cheap to clone, all clones share one pool of connections.
 ///
-/// ```no_run
+/// ```
+/// # let server = sandboxer_mock_server::MockServer::start();
+/// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+/// # let (url, key) = (server.url(), server.api_key());
 /// use sandboxer_blocking::{Create, Sandboxer};
 ///
-/// let client = Sandboxer::from_env()?; // SANDBOXER_API_KEY and friends
+/// let client = Sandboxer::builder().api_key(key).base_url(url).build()?; // or `from_env`
 /// let sandbox = client.create(Create::new())?;
 /// println!("{}", sandbox.exec("uname -a")?.check()?.stdout_text());
 /// sandbox.delete()?;
+/// let limits = client.api().limits(Default::default())?; // one method an operation
+/// let saved = client.named_snapshots(); // and more handles of this kind
+/// # let _ = (limits, saved);
 /// # Ok::<(), sandboxer_blocking::Error>(())
 /// ```
 ///
@@ -32,6 +38,13 @@ impl Sandboxer {
     /// # Errors
     ///
     /// [`Config`](crate::ErrorKind::Config): no key, a bad base URL, no trusted certificates.
+    ///
+    /// ```no_run
+    /// use sandboxer_blocking::Sandboxer;
+    ///
+    /// let client = Sandboxer::from_env()?; // SANDBOXER_API_KEY and friends
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
     pub fn from_env() -> Result<Self> {
         Self::builder().build()
     }
@@ -45,6 +58,14 @@ impl Sandboxer {
     ///
     /// Both share settings, budget of retries and connections. A connection lives on the runtime it was made on, so where
     /// both faces are in use, let the async one's runtime outlive this one.
+    ///
+    /// ```
+    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+    /// let client = sandboxer_blocking::Sandboxer::from_async(server.client()); // from the async client
+    /// assert!(client.api().me()?.ok);
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
     pub fn from_async(client: AsyncSandboxer) -> Self {
         Self::on(Driver::default(), client)
     }

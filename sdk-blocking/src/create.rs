@@ -16,7 +16,10 @@ impl Sandboxer {
     /// [`RateLimited`](crate::ErrorKind::RateLimited), [`PaymentRequired`](crate::ErrorKind::PaymentRequired) and the
     /// other refusals of the service; [`SandboxState`](crate::ErrorKind::SandboxState) when it failed or got no machine;
     /// [`WaitTimeout`](crate::ErrorKind::WaitTimeout) after 5 minutes or the option's own limit, or when a total limit of
-    /// the client or view is used up, which covers the call and the wait together.
+    /// the client or view is used up, which covers the call and the waits together. Where the setup script was to be
+    /// waited for ([`wait_for_setup`](Create::wait_for_setup)) and failed, [`SandboxState`](crate::ErrorKind::SandboxState)
+    /// with the code `setup_failed`; the message and `setupError` in the details hold its exit code and the end of what it
+    /// wrote.
     ///
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();

@@ -27,6 +27,25 @@ use crate::{Sandbox, driver::Driver, pull::Pull};
 /// its [`cursor`](Self::cursor).
 ///
 /// Nothing is asked before the first event is. Dropping it leaves the sandbox alone.
+///
+/// ```
+/// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation; use serde_json::json;
+/// # let server = MockServer::start();
+/// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+/// # server.on(Operation::Events).reply(Reply::json(json!({"ok": true, "type": "events.list", "id": "x", "events": [
+/// #     {"id": "e1", "type": "prompt", "timestamp": 1, "data": {"prompt": "fix it"}}],
+/// #     "pageInfo": {"nextCursor": "c1", "hasMore": false, "limit": 100}}))).always();
+/// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+/// use sandboxer_blocking::{EventMode, EventOptions};
+///
+/// let options = EventOptions::new().mode(EventMode::Poll).from_start(true).follow(false);
+/// let mut events = sandbox.events(options)?;
+/// for event in &mut events {
+///     println!("{}", event?.kind());
+/// }
+/// println!("a later stream can begin at {:?}", events.cursor());
+/// # Ok::<(), sandboxer_blocking::Error>(())
+/// ```
 #[must_use = "events are read when they are asked for"]
 #[derive(Debug)]
 pub struct EventStream {
@@ -41,6 +60,10 @@ impl EventStream {
     /// The cursor right after the last event that was pulled, to go on from it with
     /// [`EventOptions::cursor`] at any later time. `None` at the beginning of the list; and as long as neither the
     /// service gave a cursor nor an event had what one is made of.
+    ///
+    /// A list tells of an event's new content only from before the event, so while one that came in a page is still
+    /// growing (`is_streaming`) this stays before it: its end is not missed, and what followed it comes again. It waits for
+    /// up to 100 events.
     pub fn cursor(&self) -> Option<&str> {
         self.stream.get()?.cursor()
     }

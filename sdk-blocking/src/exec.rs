@@ -93,4 +93,32 @@ impl Sandbox {
         let handle = self.call(|sandbox| async move { sandbox.start(command).await })?;
         Ok(CommandHandle::new(self.clone(), handle))
     }
+
+    /// Runs a command that may take as long as it likes, to its end, and answers with its output and outcome.
+    ///
+    /// It is [started](Self::start) in the background and followed over as many connections as that takes, so it neither
+    /// needs a time limit nor ends with a connection; it never runs twice. The output is the first 8 MiB of each stream,
+    /// what is longer is marked as truncated. A total limit of the view covers the start alone. To have the command at hand
+    /// while it runs, `start` it and [`wait`](CommandHandle::wait).
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) before anything is sent, as [`exec`](Self::exec), and for a command
+    /// with a time limit, which `exec` keeps. Those of `start` and of [`CommandHandle::wait`]; the latter carry the
+    /// command's id, and its `processId` in the details: the command may run on, and [`command`](Self::command) follows it.
+    ///
+    /// ```
+    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// use sandboxer_blocking::Command;
+    ///
+    /// let output = sandbox.run(Command::shell("sleep 0.1; echo $WHAT; exit 3").env("WHAT", "done"))?;
+    /// assert_eq!((output.exit_code(), &*output.stdout_text()), (Some(3), "done\n"));
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
+    pub fn run(&self, command: impl Into<Command>) -> Result<Output> {
+        let command = command.into();
+        self.call(|sandbox| async move { sandbox.run(command).await })
+    }
 }

@@ -29,8 +29,8 @@ use crate::{ByteIter, driver::Driver};
 /// ```
 #[derive(Clone)]
 pub struct Files {
-    driver: Driver,
-    inner: AsyncFiles,
+    pub(crate) driver: Driver,
+    pub(crate) inner: AsyncFiles,
 }
 
 impl Files {

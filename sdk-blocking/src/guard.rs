@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// let id = {
 ///     let guard = client.guard(Create::new())?;
 ///     guard.exec("echo hi")?.check()?; // it is used like its sandbox
-///     guard.id().to_owned()
+///     guard.sandbox().id().to_owned()
 /// };
 /// assert_eq!(client.get(&id).unwrap_err().kind(), ErrorKind::NotFound);
 /// # Ok::<(), sandboxer_blocking::Error>(())

@@ -54,6 +54,7 @@ mod care;
 mod client;
 mod conversations;
 mod create;
+mod download;
 mod driver;
 mod events;
 mod exec;
@@ -68,6 +69,7 @@ mod lifecycle;
 mod list;
 mod logs;
 mod named_snapshots;
+mod output;
 mod pager;
 mod process;
 mod prompt;
@@ -76,19 +78,24 @@ mod run;
 mod sandbox;
 mod scoped;
 mod settle;
+mod shared;
 mod snapshots;
+mod transfer;
 mod wait;
 
 pub use self::account::{
     ApiKeys, DataRetention, Environments, Organizations, Repositories, Secrets, Telemetry, WebhookEndpoints,
 };
+pub use self::output::{OutputBytes, OutputLines, OutputText};
 pub use self::{
     api::Api, attach::Attach, builder::Builder, bytes::ByteIter, client::Sandboxer, files::Files,
     logs::LogStream, pager::Pager, process::CommandHandle, run::ExecStream, sandbox::Sandbox,
 };
 pub use self::{events::EventStream, prompt::PromptRun};
 pub use self::{guard::Guard, named_snapshots::NamedSnapshots, snapshots::Snapshot};
+pub use download::Download;
 pub use http;
+pub use sandboxer::Line;
 pub use sandboxer::{
     ApiKey, CallOptions, Command, Create, Delivery, Error, ErrorKind, Fork, Limit, ListOptions, MAX_FILE,
     Offsets, Operation, Outcome, Output, PartialOutput, RequestOptions, Result, Resume, Signal, Stop,
@@ -99,10 +106,11 @@ pub use sandboxer::{
 };
 pub use sandboxer::{Dialect, dialects};
 pub use sandboxer::{
-    EnvironmentUpdate, EnvironmentUpgrade, ListRepositories, NewWebhook, ReplaceSecrets, RetentionUpdate,
-    ScopedKey, TelemetryTarget, WebhookUpdate,
+    EnvironmentUpdate, EnvironmentUpgrade, ListRepositories, ListedRepository, NewWebhook, ReplaceSecrets,
+    RetentionUpdate, ScopedKey, TelemetryTarget, WebhookUpdate,
 };
 pub use sandboxer::{Event, EventMode, EventOptions, Prompt, PromptView, ResponseView, SteerView};
+pub use sandboxer::{Progress, Transfer};
 
 /// What streams are made of: pieces of output and text decoding.
 pub mod stream {

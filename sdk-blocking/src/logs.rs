@@ -13,6 +13,21 @@ use crate::{driver::Driver, pull::Pull};
 /// Its errors are [`NotFound`](crate::ErrorKind::NotFound) when the service has no record of the command (yet),
 /// [`Conflict`](crate::ErrorKind::Conflict) with the code `monitoring_off`, and the failures of any call. After an error
 /// it is over.
+///
+/// ```
+/// # let server = sandboxer_mock_server::MockServer::start();
+/// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+/// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+/// use sandboxer_blocking::stream::OutputStream;
+///
+/// let command = sandbox.start("echo one; echo two")?;
+/// command.wait()?;
+/// for chunk in command.logs(OutputStream::Stdout) {
+///     print!("{}", chunk?.text());
+/// }
+/// assert_eq!(&command.logs(OutputStream::Stdout).read_all(1 << 20)?[..], b"one\ntwo\n");
+/// # Ok::<(), sandboxer_blocking::Error>(())
+/// ```
 #[must_use = "logs are read when they are asked for"]
 #[derive(Debug)]
 pub struct LogStream {

@@ -145,8 +145,8 @@ impl NamedSnapshots {
     ///
     /// # Errors
     ///
-    /// [`NotFound`](crate::ErrorKind::NotFound) when there is none of that name; `save_in_progress` of the service; and the
-    /// failures of any call.
+    /// [`NotFound`](crate::ErrorKind::NotFound) when there is none of that name, unless an earlier try of the same call may
+    /// have removed it; `save_in_progress` of the service; and the failures of any call.
     ///
     /// ```
     /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sandboxer::Result;
+use sandboxer::{Error, Result};
 
 use crate::{driver::Driver, pull::Pull};
 
@@ -53,7 +53,24 @@ where
     }
 }
 
+/// A list that cannot be read at all.
+struct Failing(Option<Error>);
+
+impl<T> Pages<T> for Failing {
+    fn next(&mut self) -> Option<Result<T>> {
+        self.0.take().map(Err)
+    }
+
+    fn next_page(&mut self) -> Option<Result<Vec<T>>> {
+        self.0.take().map(Err)
+    }
+}
+
 impl<T> Pager<T> {
+    pub(crate) fn failing(error: Error) -> Self {
+        Self(Box::new(Failing(Some(error))))
+    }
+
     pub(crate) fn new<A, F>(driver: Driver, pages: sandboxer::stream::Pager<A>, convert: F) -> Self
     where
         A: Send + Unpin + 'static,

@@ -19,7 +19,9 @@ use crate::{Attach, LogStream, Sandbox};
 /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
 /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
 /// let command = sandbox.start("echo one; echo two >&2; exit 3")?;
-/// let output = sandbox.command(command.process_id()).wait()?;
+/// assert!(command.pid().is_some() && command.command_id().is_some() && command.started().is_some());
+/// let same = command.sandbox().command(command.process_id());
+/// let output = same.wait()?;
 /// assert_eq!(output.exit_code(), Some(3));
 /// assert_eq!((&*output.stdout_text(), &*output.stderr_text()), ("one\n", "two\n"));
 /// # Ok::<(), sandboxer_blocking::Error>(())

@@ -26,7 +26,10 @@ use crate::{EventStream, Sandbox};
 /// #     {"id": "r1", "type": "response", "timestamp": 1, "taskId": "p1", "data": {"content": "Done."}}]}))).always();
 /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
 /// let run = sandbox.prompt("fix the failing test")?;
+/// assert_eq!((run.prompt_id(), run.conversation_id()), ("p1", Some("c1")));
 /// assert_eq!(run.text()?, "Done.");
+/// let same = run.sandbox().prompt_run(run.prompt_id()); // another handle to it
+/// # drop(same);
 /// # Ok::<(), sandboxer_blocking::Error>(())
 /// ```
 #[derive(Clone)]
@@ -70,6 +73,21 @@ impl PromptRun {
     }
 
     /// The same run through a view whose calls follow `options`.
+    ///
+    /// ```
+    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation; use serde_json::json;
+    /// # let server = MockServer::start();
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
+    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true}}))).always();
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// use sandboxer_blocking::CallOptions;
+    /// use std::time::Duration;
+    ///
+    /// let quick = sandbox.prompt_run("p1").with(CallOptions::new().total(Duration::from_secs(5)));
+    /// assert!(quick.status()?.done);
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
     #[must_use]
     pub fn with(&self, options: CallOptions) -> Self {
         Self { inner: self.inner.with(options.clone()), sandbox: self.sandbox.with(options) }
@@ -187,6 +205,25 @@ impl PromptRun {
     /// # Errors
     ///
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput): the options ask for what the service cannot take.
+    ///
+    /// ```
+    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation; use serde_json::json;
+    /// # let server = MockServer::start();
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
+    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true}}))).always();
+    /// # let page = json!({"ok": true, "type": "events.list", "id": "x", "events": [
+    /// #     {"id": "r1", "type": "response", "timestamp": 1, "taskId": "p1", "data": {"content": "Done."}}]});
+    /// # server.on(Operation::Events).reply(Reply::json(page)).always();
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// use sandboxer_blocking::{EventMode, EventOptions};
+    ///
+    /// let options = EventOptions::new().mode(EventMode::Poll).kind("response");
+    /// for event in sandbox.prompt_run("p1").events_with(options)? {
+    ///     assert_eq!(event?.id(), Some("r1"));
+    /// }
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
     pub fn events_with(&self, options: EventOptions) -> Result<EventStream> {
         Ok(EventStream::new(self.sandbox.driver().clone(), self.inner.events_with(options)?))
     }
@@ -311,6 +348,17 @@ impl Sandbox {
 
     /// A handle to the run of a prompt, by the id that [`prompt`](Self::prompt) was answered with. Nothing is asked: an
     /// unknown prompt is an error of the first call through the handle.
+    ///
+    /// ```
+    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation; use serde_json::json;
+    /// # let server = MockServer::start();
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
+    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true}})));
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// assert!(sandbox.prompt_run("p1").status()?.done);
+    /// # Ok::<(), sandboxer_blocking::Error>(())
+    /// ```
     pub fn prompt_run(&self, prompt_id: impl Into<String>) -> PromptRun {
         PromptRun::new(self.clone(), self.inner.prompt_run(prompt_id))
     }

@@ -34,6 +34,12 @@ impl<S: Send + 'static> Pull<S> {
         self
     }
 
+    /// Another stream made of it.
+    pub(crate) fn convert<T: Send + 'static>(mut self, change: impl FnOnce(S) -> T) -> Pull<T> {
+        let stream = self.stream.take().map(|stream| Box::new(change(*stream)));
+        Pull { driver: self.driver.clone(), stream }
+    }
+
     /// Waits for the next item.
     pub(crate) fn next<T>(&mut self) -> Option<Result<T>>
     where

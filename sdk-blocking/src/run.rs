@@ -28,12 +28,14 @@ use crate::{driver::Driver, pull::Pull};
 /// # let server = sandboxer_mock_server::MockServer::start();
 /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
 /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-/// let mut run = sandbox.exec_stream("echo one; echo two >&2")?;
+/// let mut run = sandbox.exec_stream("echo one; echo two >&2")?.keep_output(1 << 20);
+/// assert!(run.command_id().is_some() && run.outcome().is_none());
 /// for chunk in &mut run {
 ///     let chunk = chunk?;
 ///     println!("{}: {}", chunk.stream(), chunk.text().trim_end());
 /// }
-/// assert_eq!(run.wait()?.exit_code(), Some(0));
+/// let output = run.wait()?;
+/// assert_eq!((output.exit_code(), &*output.stdout_text()), (Some(0), "one\n"));
 /// # Ok::<(), sandboxer_blocking::Error>(())
 /// ```
 #[must_use = "the output is read when it is asked for"]
@@ -71,6 +73,11 @@ impl ExecStream {
     pub fn keep_output(mut self, cap: usize) -> Self {
         self.stream = self.stream.map(|stream| stream.keep_output(cap));
         self
+    }
+
+    /// The stream behind it, to make another one of.
+    pub(crate) fn into_pull(self) -> Pull<sandboxer::ExecStream> {
+        self.stream
     }
 
     /// Reads what is left and says how the command ended.

@@ -19,6 +19,10 @@ use crate::{Api, CommandHandle, Files, driver::Driver};
 /// let sandbox = client.create(Create::new().name("demo"))?;
 /// let output = sandbox.exec("echo hello")?.check()?;
 /// assert_eq!(output.stdout_text(), "hello\n");
+///
+/// sandbox.files().write("note", "kept")?;
+/// assert_eq!(sandbox.info().unwrap().id, sandbox.id());
+/// sandbox.api().stop(sandbox.id(), Default::default())?; // what the verb `stop` calls
 /// sandbox.delete()?;
 /// # Ok::<(), sandboxer_blocking::Error>(())
 /// ```

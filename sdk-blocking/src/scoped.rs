@@ -81,6 +81,18 @@ impl Sandboxer {
         // Where the thread cannot be started nothing was ever sent, so nothing is owed.
         let _ = self.driver().wait(async move { client.close().await });
     }
+
+    /// Whether it was [closed](Self::close), by this client, a clone or a view.
+    ///
+    /// ```
+    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+    /// client.close();
+    /// assert!(client.is_closed());
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        self.inner.is_closed()
+    }
 }
 
 /// The scope ended well without having had a sandbox: only if its runtime was taken from under it.

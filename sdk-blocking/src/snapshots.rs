@@ -20,6 +20,7 @@ use crate::{ByteIter, Pager, Sandbox, Sandboxer, driver::Driver};
 /// #     "treeAvailable": true, "truncated": false, "fileCount": 1, "totalSizeBytes": 3,
 /// #     "entries": [{"path": "note", "kind": "file", "size": 3}]})));
 /// let snapshot = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e");
+/// println!("{}", snapshot.id());
 /// for entry in snapshot.tree()?.entries {
 ///     println!("{}", entry.path);
 /// }
@@ -27,12 +28,12 @@ use crate::{ByteIter, Pager, Sandbox, Sandboxer, driver::Driver};
 /// ```
 #[derive(Clone)]
 pub struct Snapshot {
-    driver: Driver,
+    pub(crate) driver: Driver,
     inner: AsyncSnapshot,
 }
 
 impl Snapshot {
-    fn call<T, F, Fut>(&self, verb: F) -> Result<T>
+    pub(crate) fn call<T, F, Fut>(&self, verb: F) -> Result<T>
     where
         F: FnOnce(AsyncSnapshot) -> Fut,
         Fut: Future<Output = Result<T>> + Send + 'static,
@@ -73,6 +74,7 @@ impl Snapshot {
     ///
     /// A part is answered with the status 206 and a `Content-Range` header; `X-Snapshot-Entry-Kind` tells what it is.
     /// The `range` of [`SnapshotFile`] is asked for, not enforced: a service that does not know it sends the whole file.
+    /// [`download_with`](Self::download_with) enforces it, and goes on after a cut.
     ///
     /// # Errors
     ///

@@ -32,7 +32,8 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// [`WaitTimeout`](crate::ErrorKind::WaitTimeout) at the limit, a look in flight included;
+    /// [`WaitTimeout`](crate::ErrorKind::WaitTimeout) at the limit, a look in flight included, with the state last
+    /// read in its message and, as `state`, in its details;
     /// [`SandboxState`](crate::ErrorKind::SandboxState) with the code `sandbox_<state>` as soon as it has failed (`error`),
     /// was cancelled for want of a machine (`cancelled`) or is stopped (`archived`) and that is not what is waited for;
     /// whatever reading it failed with.

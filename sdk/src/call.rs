@@ -19,7 +19,7 @@ pub enum Limit {
     Unset,
     /// No limit.
     Off,
-    /// This long.
+    /// This long; 0 is refused, but for a view's `total`, which has then run out.
     After(Duration),
 }
 
@@ -27,6 +27,14 @@ impl Limit {
     /// This limit, or `outer` where this one is unset.
     pub(crate) fn or(self, outer: Self) -> Self {
         if self == Self::Unset { outer } else { self }
+    }
+
+    /// Refuses one that is over at once.
+    pub(crate) fn check(self, field: &str) -> Result<()> {
+        if self == Self::After(Duration::ZERO) {
+            return Err(Error::invalid_input(field, "must be longer than 0; `Limit::Off` is no limit"));
+        }
+        Ok(())
     }
 
     /// The limit as a duration: `None` for none, `default` where it is unset.
@@ -112,6 +120,12 @@ impl Timeouts {
         self
     }
 
+    /// Refuses a limit that is over at once, `total` aside: what is left of it may be nothing.
+    pub(crate) fn check(&self) -> Result<()> {
+        let named = [("connect", self.connect), ("attempt", self.attempt), ("idle", self.idle)];
+        named.into_iter().try_for_each(|(field, limit)| limit.check(field))
+    }
+
     /// These limits, `outer` where one is unset.
     pub(crate) fn or(self, outer: Self) -> Self {
         Self {
@@ -134,8 +148,15 @@ impl Timeouts {
 ///
 /// let client = AsyncSandboxer::builder().api_key("key").base_url("http://127.0.0.1:1").build().unwrap();
 /// let quick = client.with(CallOptions::new().total(Duration::from_secs(5)).retries(0));
-/// let patient = quick.with(CallOptions::new().total(Limit::Off)); // retries stay 0
-/// # let _ = patient;
+/// let patient = quick.with(CallOptions::new().total(Limit::Off).attempt(Limit::Off)); // retries stay 0
+/// let marked = patient.with(
+///     CallOptions::new()
+///         .idle(Duration::from_secs(90))
+///         .org("acme")
+///         .header("X-Trace", "7")
+///         .idempotency_key("nightly-2026-01-01"),
+/// );
+/// # let _ = marked;
 /// ```
 #[derive(Clone, Default, PartialEq)]
 pub struct CallOptions {

@@ -17,6 +17,28 @@ pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 pub type SharedClock = Arc<dyn Clock>;
 
 /// Source of time: wall time, a monotonic reading, and sleeping.
+///
+/// ```
+/// use sandboxer::clock::{Clock, ManualClock};
+/// use std::time::{Duration, SystemTime};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// async fn nap(clock: &dyn Clock) -> (SystemTime, Duration) {
+///     clock.sleep(Duration::from_millis(1)).await;
+///     (clock.now(), clock.elapsed())
+/// }
+///
+/// let clock = ManualClock::new();
+/// let (_, (_, elapsed)) = tokio::join!(
+///     async {
+///         clock.wait_for_sleepers(1).await;
+///         clock.advance(Duration::from_millis(1));
+///     },
+///     nap(&clock),
+/// );
+/// assert_eq!(elapsed, Duration::from_millis(1));
+/// # }
+/// ```
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// The wall time.
     fn now(&self) -> SystemTime;
@@ -27,6 +49,18 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 }
 
 /// The machine's clock; sleeping needs a Tokio runtime with time enabled.
+///
+/// ```
+/// use sandboxer::clock::{Clock, SystemClock};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let clock = SystemClock::new();
+/// clock.sleep(std::time::Duration::from_millis(5)).await;
+/// assert!(clock.elapsed() >= std::time::Duration::from_millis(5));
+/// let shared = SystemClock::shared(); // as a client's builder takes it
+/// assert!(shared.now() >= std::time::SystemTime::UNIX_EPOCH);
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock {
     origin: Instant,
@@ -71,14 +105,19 @@ impl Clock for SystemClock {
 ///
 /// ```
 /// use sandboxer::clock::{Clock, ManualClock};
-/// use std::time::Duration;
+/// use std::time::{Duration, SystemTime};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-/// let clock = ManualClock::new();
-/// let nap = clock.sleep(Duration::from_secs(60));
+/// let clock = ManualClock::starting_at(SystemTime::UNIX_EPOCH);
+/// let shared = clock.shared(); // as a client's builder takes it
+/// let program = tokio::spawn(async move { shared.sleep(Duration::from_secs(60)).await });
+/// clock.wait_for_sleep_of(Duration::from_secs(60)).await;
+/// assert_eq!((clock.sleepers(), clock.next_due()), (1, Some(Duration::from_secs(60))));
 /// clock.advance(Duration::from_secs(60));
-/// nap.await; // at once
-/// assert_eq!(clock.elapsed(), Duration::from_secs(60));
+/// program.await.unwrap(); // at once
+/// assert_eq!(clock.now(), SystemTime::UNIX_EPOCH + Duration::from_secs(60));
+/// let other = ManualClock::new();
+/// assert_eq!(other.elapsed(), Duration::ZERO);
 /// # }
 /// ```
 #[derive(Clone, Debug)]
@@ -149,6 +188,19 @@ impl ManualClock {
 
     /// Waits until a sleep of exactly `duration` from now is waiting, so that a test can move time without racing the
     /// code under test.
+    ///
+    /// ```
+    /// use sandboxer::clock::{Clock, ManualClock};
+    /// use std::time::Duration;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let (clock, second) = (ManualClock::new(), Duration::from_secs(1));
+    /// tokio::join!(clock.sleep(second), async {
+    ///     clock.wait_for_sleep_of(second).await;
+    ///     clock.advance(second);
+    /// });
+    /// # }
+    /// ```
     pub async fn wait_for_sleep_of(&self, duration: Duration) {
         self.wait_until(|state| {
             let due = state.elapsed + duration;
@@ -158,6 +210,19 @@ impl ManualClock {
     }
 
     /// Waits until at least `count` sleeps are waiting.
+    ///
+    /// ```
+    /// use sandboxer::clock::{Clock, ManualClock};
+    /// use std::time::Duration;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let (clock, second) = (ManualClock::new(), Duration::from_secs(1));
+    /// tokio::join!(clock.sleep(second), clock.sleep(second), async {
+    ///     clock.wait_for_sleepers(2).await;
+    ///     clock.advance(second);
+    /// });
+    /// # }
+    /// ```
     pub async fn wait_for_sleepers(&self, count: usize) {
         self.wait_until(|state| state.sleepers.keys().filter(|(d, _)| *d > state.elapsed).count() >= count)
             .await;

@@ -17,7 +17,7 @@ use crate::wire::InvalidField;
 /// let line = Command::shell("make test | tee log").cwd("app").env("CI", "1").timeout(Duration::from_secs(120));
 /// assert_eq!(line.shell_line().unwrap(), "make test | tee log");
 ///
-/// let list = Command::from(["ls", "-la", "my dir"]);
+/// let list = Command::argv(["ls", "-la", "my dir"]).envs([("LC_ALL", "C"), ("TZ", "UTC")]); // or Command::from
 /// assert_eq!(list.shell_line().unwrap(), "ls -la 'my dir'");
 /// ```
 #[derive(Clone, PartialEq, Eq)]
@@ -104,11 +104,23 @@ impl Command {
         self
     }
 
+    /// The limit that was set.
+    pub(crate) fn limit(&self) -> Option<Duration> {
+        self.timeout
+    }
+
     /// The shell text that is sent.
     ///
     /// # Errors
     ///
     /// The text or list is empty, has a NUL or is longer than 1 MiB.
+    ///
+    /// ```
+    /// use sandboxer::Command;
+    ///
+    /// assert_eq!(Command::argv(["echo", "it's"]).shell_line().unwrap(), r"echo 'it'\''s'");
+    /// assert!(Command::argv(["echo", "\0"]).shell_line().is_err(), "no program can take a NUL");
+    /// ```
     pub fn shell_line(&self) -> Result<Cow<'_, str>, InvalidField> {
         let line = match &self.line {
             Line::Shell(line) => {

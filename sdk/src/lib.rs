@@ -29,7 +29,7 @@ pub use sandboxer::{
 pub use sandboxer::{
     AsyncApiKeys, AsyncDataRetention, AsyncEnvironments, AsyncOrganizations, AsyncRepositories, AsyncSecrets,
     AsyncTelemetry, AsyncWebhookEndpoints, EnvironmentUpdate, EnvironmentUpgrade, ListRepositories,
-    NewWebhook, ReplaceSecrets, RetentionUpdate, ScopedKey, TelemetryTarget, WebhookUpdate,
+    ListedRepository, NewWebhook, ReplaceSecrets, RetentionUpdate, ScopedKey, TelemetryTarget, WebhookUpdate,
 };
 pub use sandboxer::{
     AsyncGuard, AsyncNamedSnapshots, AsyncSnapshot, Desktop, HistoryOptions, Host, MetricsWindow, OnExit,
@@ -38,4 +38,6 @@ pub use sandboxer::{
 pub use sandboxer::{
     AsyncPromptRun, Event, EventMode, EventOptions, EventStream, Prompt, PromptView, ResponseView, SteerView,
 };
+pub use sandboxer::{Download, Progress, Transfer};
+pub use sandboxer::{Line, OutputBytes, OutputLines, OutputText};
 pub use stream::ByteBody;

@@ -85,6 +85,13 @@ fn saturated(code: i64) -> i32 {
 }
 
 /// The name of a signal, such as `SIGKILL`, as the service writes it.
+///
+/// ```
+/// use sandboxer::Signal;
+///
+/// let signal = Signal::new("SIGKILL");
+/// assert_eq!((signal.as_str(), signal.number()), ("SIGKILL", Some(9)));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Signal(Cow<'static, str>);
 

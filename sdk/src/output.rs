@@ -23,8 +23,15 @@ use crate::{
 /// use sandboxer::{ErrorKind, Outcome};
 ///
 /// let output = sandbox.exec("echo out; echo err >&2; exit 3").await?;
-/// assert_eq!(output.outcome(), Outcome::Exited(3));
+/// assert_eq!((output.outcome(), output.exit_code()), (Outcome::Exited(3), Some(3)));
 /// assert_eq!((&*output.stdout_text(), &*output.stderr_text()), ("out\n", "err\n"));
+/// assert_eq!((output.stdout().len(), output.stderr().len()), (4, 4)); // bytes
+/// assert!(!output.success() && !output.oom_killed() && !output.lossy());
+/// assert!(!output.truncated() && !output.stdout_truncated() && !output.stderr_truncated());
+/// assert!(output.command_id().is_some() && output.cwd().is_some());
+/// if let (Some(began), Some(ended), Some(took)) = (output.started_at(), output.finished_at(), output.duration()) {
+///     println!("from {began} to {ended}: {took:?}");
+/// }
 /// let failed = output.check().unwrap_err();
 /// assert_eq!(failed.kind(), ErrorKind::CommandFailed);
 /// assert_eq!(failed.partial_output().unwrap().stderr_text(), "err\n");
@@ -100,6 +107,15 @@ impl Output {
     /// [`ErrorKind::CommandFailed`] with the code `command_failed`; its
     /// [`partial_output`](Error::partial_output) is this output, its [`details`](Error::details) hold `outcome`
     /// (`exited`, `signalled`, `timed_out`, `stopped` or `lost`), `exitCode` and `signal`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// assert_eq!(sandbox.exec("echo hi").await?.check()?.stdout_text(), "hi\n");
+    /// assert!(sandbox.exec("exit 1").await?.check().is_err());
+    /// # Ok(()) }
+    /// ```
     pub fn check(self) -> Result<Self> {
         if self.success() {
             return Ok(self);

@@ -1,8 +1,16 @@
-//! The harness that the suites share: servers by runner, a proxy that cuts connections, bytes to compare.
+//! The harness that the suites share: servers by runner, a proxy that cuts connections, bytes to compare,
+//! what a crate shows by its source.
 
 pub mod cutter;
+pub mod drive;
+#[rustfmt::skip]
+pub mod generated;
+pub mod pacer;
+pub mod peer;
 pub mod processes;
 pub mod python;
+pub mod spec;
+pub mod surface;
 
 use sandboxer_mock_server::{MockServer, RunnerKind};
 

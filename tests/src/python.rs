@@ -1,4 +1,4 @@
-//! The published Python client, in a virtual environment of its own below the target folder.
+//! Python packages to compare with, each in a virtual environment of its own below the target folder.
 
 use crate::skipped;
 use std::{
@@ -9,25 +9,56 @@ use std::{
     thread,
 };
 
-/// The version that the suites compare with.
+/// The version of the published client that the suites compare with.
 pub const VERSION: &str = "0.1.1";
+
+/// A package, pinned.
+struct Package {
+    /// What it is called in a message.
+    title: &'static str,
+    /// Its name on the package index.
+    name: &'static str,
+    version: &'static str,
+    /// What a script imports.
+    module: &'static str,
+}
+
+const CLIENT: Package =
+    Package { title: "the Python client", name: "sandboxer-sdk", version: VERSION, module: "sandboxer" };
+
+const VALIDATOR: Package = Package {
+    title: "the OpenAPI validator",
+    name: "openapi-spec-validator",
+    version: "0.9.0",
+    module: "openapi_spec_validator",
+};
 
 /// An interpreter that has the published client. `None`, with a line that says why, where there is no python3 or no package
 /// registry; where `CI` is set there must be both, so that panics.
 pub fn client() -> Option<Python> {
-    match prepare() {
+    with(&CLIENT)
+}
+
+/// An interpreter that has an OpenAPI validator which shares no code with this workspace; `None` and a panic as with
+/// [`client`].
+pub fn openapi_validator() -> Option<Python> {
+    with(&VALIDATOR)
+}
+
+fn with(package: &Package) -> Option<Python> {
+    match prepare(package) {
         Ok(interpreter) => Some(Python { interpreter }),
         Err(why) if std::env::var_os("CI").is_some() => {
-            panic!("CI is set, so the Python client must be there: {why}")
+            panic!("CI is set, so {} must be there: {why}", package.title)
         }
         Err(why) => {
-            skipped(&format!("the Python client is not there to compare with: {why}"));
+            skipped(&format!("{} is not there to compare with: {why}", package.title));
             None
         }
     }
 }
 
-/// An interpreter that has the client.
+/// An interpreter that has the package.
 #[derive(Debug)]
 pub struct Python {
     interpreter: PathBuf,
@@ -58,16 +89,18 @@ impl Python {
 }
 
 /// Makes the environment unless an earlier run did.
-fn prepare() -> Result<PathBuf, String> {
+fn prepare(package: &Package) -> Result<PathBuf, String> {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
-    let home = target.join(format!("python-client-{VERSION}"));
-    let works = |home: &Path| run(Command::new(interpreter(home)).args(["-c", "import sandboxer"])).is_ok();
+    let name = format!("python-{}-{}", package.name, package.version);
+    let home = target.join(&name);
+    let import = format!("import {}", package.module);
+    let works = |home: &Path| run(Command::new(interpreter(home)).args(["-c", &import])).is_ok();
     if works(&home) {
         return Ok(interpreter(&home));
     }
     // Made aside and moved into place, so that two runs at once do not meet half of one.
-    let aside = target.join(format!("python-client-{VERSION}.{}", std::process::id()));
-    let made = make(&aside);
+    let aside = target.join(format!("{name}.{}", std::process::id()));
+    let made = make(&aside, package);
     if made.is_ok() && fs::rename(&aside, &home).is_err() && !works(&home) {
         let _ = fs::remove_dir_all(&home);
         let _ = fs::rename(&aside, &home);
@@ -77,9 +110,9 @@ fn prepare() -> Result<PathBuf, String> {
     if works(&home) { Ok(interpreter(&home)) } else { Err(format!("{} does not work", home.display())) }
 }
 
-fn make(home: &Path) -> Result<(), String> {
+fn make(home: &Path, package: &Package) -> Result<(), String> {
     run(Command::new("python3").args(["-m", "venv"]).arg(home))?;
-    let package = format!("sandboxer-sdk=={VERSION}");
+    let package = format!("{}=={}", package.name, package.version);
     run(Command::new(interpreter(home)).args([
         "-m",
         "pip",

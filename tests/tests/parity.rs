@@ -6,19 +6,15 @@
 
 mod parity_support;
 
-use parity_support::{Rules, Surface, compare};
-
-/// Twins whose name is not the async one without `Async`.
-const RENAMED: &[(&str, &str, &str)] = &[
-    ("AsyncCommand", "CommandHandle", "`Command` is what is run"),
-    ("ByteBody", "ByteIter", "it is an iterator and a reader"),
-];
+use parity_support::{Rules, compare};
+use sandboxer_tests::surface::{RENAMED, Surface};
 
 /// Verbs that differ, and why.
 const DIFFERENT: &[(&str, &str, &str)] = &[
     ("ByteBody", "collect", "`Iterator::collect` would be hidden; here `read_all`"),
     ("LogStream", "collect", "`Iterator::collect` would be hidden; here `read_all`"),
     ("Pager", "collect", "`Iterator::collect` does it"),
+    ("AsyncSandboxer", "reset_shared", "there is one default client, not one a runtime"),
     ("AsyncSandboxer", "scoped", "there is no future to drop, which the first sentence speaks of"),
 ];
 

@@ -114,8 +114,8 @@ impl Environments {
     ///
     /// # Errors
     ///
-    /// `update_failed` of the service for the default environment, which cannot go; `not_found`; and the failures
-    /// of any call.
+    /// `update_failed` of the service for the default environment, which cannot go; `not_found`, unless an
+    /// earlier try of the same call may have removed it; and the failures of any call.
     ///
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();

@@ -7,7 +7,7 @@ use crate::Sandboxer;
 /// The secrets of the default environment; comes from [`Sandboxer::secrets`](crate::Sandboxer::secrets).
 ///
 /// They are variables, as the text of a `.env` file, and files. One at a time is changed through
-/// [`environments`](crate::[`Sandboxer::secrets`](crate::Sandboxer::secrets)TYPE::environments).
+/// [`environments`](crate::Sandboxer::environments).
 #[derive(Clone, Debug)]
 pub struct Secrets {
     client: Sandboxer,

@@ -87,7 +87,8 @@ impl Telemetry {
     ///
     /// # Errors
     ///
-    /// `not_found` when there is none; and the failures of any call.
+    /// `not_found` when there is none, unless an earlier try of the same call may have removed it; and the failures of
+    /// any call.
     ///
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();

@@ -132,7 +132,7 @@ impl WebhookEndpoints {
     ///
     /// # Errors
     ///
-    /// `not_found` of the service; and the failures of any call.
+    /// `not_found` of the service, unless an earlier try of the same call may have removed it; and the failures of any call.
     ///
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();

@@ -48,6 +48,11 @@ impl BaseUrl {
         self.url.scheme() == "http" && is_loopback(&self.url)
     }
 
+    /// Whether both this and `url` are plain http on this machine.
+    pub(crate) fn is_loopback_beside(&self, url: &Url) -> bool {
+        self.is_loopback_http() && url.scheme() == "http" && is_loopback(url)
+    }
+
     /// Whether `url` has the scheme, host and port of this one.
     pub(crate) fn is_same_origin(&self, url: &Url) -> bool {
         url.origin() == self.url.origin()
@@ -87,7 +92,8 @@ impl BaseUrl {
     }
 }
 
-fn is_loopback(url: &Url) -> bool {
+/// Whether a URL names this machine itself.
+pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.is_loopback(),

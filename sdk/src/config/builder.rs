@@ -21,16 +21,31 @@ use std::fmt;
 /// http on this machine goes through no proxy, so that the key does not leave it.
 ///
 /// ```
-/// use sandboxer::AsyncSandboxer;
+/// use sandboxer::{AsyncSandboxer, Dialect, Limit, Timeouts, clock::SystemClock};
 /// use std::time::Duration;
 ///
 /// let client = AsyncSandboxer::builder()
 ///     .api_key("sbx_live_1")
 ///     .base_url("http://127.0.0.1:8080/api/v1")
+///     .ignore_env() // only what is set here
+///     .org("acme")
+///     .timeouts(Timeouts::new().connect(Duration::from_secs(5)))
+///     .connect(Duration::from_secs(3))
+///     .attempt(Duration::from_secs(30))
 ///     .total(Duration::from_secs(120))
+///     .idle(Limit::Off)
 ///     .retries(5)
+///     .default_header("X-Team", "tools")
 ///     .user_agent_suffix("my-agent/1.0")
+///     .clock(SystemClock::shared())
+///     .no_proxy()
 ///     .build()?;
+/// assert_eq!(client.api().dialect(), Dialect::Sandboxer);
+///
+/// // A service of one's own: plain http beyond this machine has to be allowed.
+/// let refused = AsyncSandboxer::builder().api_key("key").base_url("http://sandboxes.internal").build();
+/// assert!(refused.is_err());
+/// AsyncSandboxer::builder().api_key("key").base_url("http://sandboxes.internal").allow_plain_http().build()?;
 /// # Ok::<(), sandboxer::Error>(())
 /// ```
 #[must_use = "a builder does nothing until `build`"]
@@ -160,12 +175,27 @@ impl Builder {
     /// answer says), with `retry(reqwest::retry::never())` (hidden repeats break the promise that a command runs once), and
     /// without `timeout` or `read_timeout` (they would cut streams). `connect`, `add_root_certificate` and `no_proxy` of
     /// this builder do not reach it.
+    ///
+    /// ```
+    /// use sandboxer::AsyncSandboxer;
+    ///
+    /// let own = reqwest::Client::builder().pool_max_idle_per_host(2).build().unwrap();
+    /// let client = AsyncSandboxer::builder().api_key("key").http_client(own).build()?;
+    /// # Ok::<(), sandboxer::Error>(())
+    /// ```
     pub fn http_client(mut self, client: reqwest::Client) -> Self {
         self.http = Some(client);
         self
     }
 
     /// Trusts the certificates of this PEM text as roots, besides the system's.
+    ///
+    /// ```
+    /// use sandboxer::{AsyncSandboxer, ErrorKind};
+    ///
+    /// let refused = AsyncSandboxer::builder().api_key("key").add_root_certificate("no PEM").build().unwrap_err();
+    /// assert_eq!(refused.kind(), ErrorKind::Config);
+    /// ```
     pub fn add_root_certificate(mut self, pem: impl AsRef<[u8]>) -> Self {
         self.root_certificates.push(pem.as_ref().to_vec());
         self
@@ -207,6 +237,14 @@ impl Builder {
     ///
     /// [`ErrorKind::Config`], naming the setting: no key, a key or base URL of a wrong form, plain http beyond this machine,
     /// a header this client fills in itself, a certificate that cannot be read, or no trusted certificates at all.
+    ///
+    /// ```
+    /// use sandboxer::{AsyncSandboxer, ErrorKind};
+    ///
+    /// assert!(AsyncSandboxer::builder().api_key("key").build().is_ok());
+    /// let refused = AsyncSandboxer::builder().api_key("two words").build().unwrap_err();
+    /// assert_eq!(refused.kind(), ErrorKind::Config);
+    /// ```
     pub fn build(self) -> Result<AsyncSandboxer> {
         let set = |value: Option<String>, name: &str| {
             value.filter(|v| !v.is_empty()).or_else(|| (self.environment)(name).filter(|v| !v.is_empty()))
@@ -228,6 +266,7 @@ impl Builder {
         if let Some(org) = &org {
             headers::org(org).map_err(as_config)?;
         }
+        self.timeouts.check().and_then(|()| self.timeouts.total.check("total")).map_err(as_config)?;
         let mut default_headers = HeaderMap::new();
         for (name, value) in &self.headers {
             let (name, value) = headers::checked(name, value).map_err(as_config)?;

@@ -22,12 +22,38 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// [`source`](StdError::source) keeps the cause. Keys, tokens and URLs never appear in it.
 ///
 /// ```
-/// use sandboxer::AsyncSandboxer;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// # use sandboxer_mock_server::{MockServer, Reply};
+/// use sandboxer::{AsyncSandboxer, Delivery, ErrorKind, Operation};
+/// use std::time::Duration;
 ///
 /// let error = AsyncSandboxer::builder().ignore_env().build().unwrap_err();
-/// assert_eq!(error.code(), "missing_api_key");
-/// assert_eq!(error.status(), None);
-/// assert!(!error.is_retryable());
+/// assert_eq!((error.kind(), error.code()), (ErrorKind::Config, "missing_api_key"));
+/// assert_eq!((error.status(), error.attempts(), error.is_retryable()), (None, 0, false));
+///
+/// # let server = MockServer::start(); let client = server.client();
+/// # let quota = Reply::code(429, "rate_limited", "3 starts an hour").detail("window", "hour");
+/// # server.on(Operation::Create).reply(quota.retry_after(Duration::from_secs(3600)));
+/// // An hour's quota of creates is used up: the wait is longer than the client's total limit, so it fails at once.
+/// let error = client.create(Default::default()).await.unwrap_err();
+/// assert_eq!((error.kind(), error.status(), error.delivery()), (ErrorKind::RateLimited, Some(429), Delivery::Answered));
+/// assert_eq!((error.message(), &error.details().unwrap()["window"]), ("3 starts an hour", &"hour".into()));
+/// assert_eq!((error.operation(), error.attempts()), (Some(Operation::Create), 1));
+/// assert!(error.is_retryable() && error.retry_after() == Some(Duration::from_secs(3600)));
+/// assert!(error.idempotency_key().is_some(), "for the same create, later");
+/// assert!(error.request_id().is_some());
+///
+/// # server.on(Operation::CommandStream).reply(Reply::ndjson([
+/// #     r#"{"type":"started","commandId":"c1"}"#, r#"{"type":"stdout","data":"one\n"}"#,
+/// # ]));
+/// # let sandbox = client.create(Default::default()).await.unwrap();
+/// // The connection broke before the command's final frame.
+/// let error = sandbox.exec_stream("make").await.unwrap().wait().await.unwrap_err();
+/// assert_eq!((error.kind(), error.delivery()), (ErrorKind::StreamCut, Delivery::Unknown));
+/// assert_eq!((error.sandbox_id(), error.command_id()), (Some(sandbox.id()), Some("c1")));
+/// assert_eq!(error.partial_output().unwrap().stdout_text(), "one\n");
+/// assert!(error.resume_offsets().is_none(), "only of a command that was started in the background");
+/// # }
 /// ```
 pub struct Error(Box<Inner>);
 

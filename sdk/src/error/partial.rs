@@ -5,6 +5,14 @@ use std::{borrow::Cow, fmt};
 
 /// The output that had arrived when a stream failed: all of it if the caller was collecting, else the last 64 KiB of
 /// each stream.
+///
+/// ```
+/// use sandboxer::PartialOutput;
+///
+/// let partial = PartialOutput::new("half a li", vec![0xFF]);
+/// assert_eq!((&*partial.stdout_text(), &*partial.stderr_text()), ("half a li", "\u{FFFD}"));
+/// assert_eq!(&partial.stderr[..], vec![0xFF]);
+/// ```
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartialOutput {
@@ -43,6 +51,13 @@ impl fmt::Debug for PartialOutput {
 }
 
 /// Byte offsets in the two logs of a command, from which reading can go on.
+///
+/// ```
+/// use sandboxer::Offsets;
+///
+/// let offsets = Offsets::new(4096, 0);
+/// assert_eq!((offsets.stdout, offsets.stderr), (4096, 0));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Offsets {

@@ -11,7 +11,12 @@ fn sources(folder: &Path, into: &mut String) {
             sources(&path, into);
         } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
             let text = fs::read_to_string(&path).unwrap();
-            into.push_str(text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default());
+            let shipped = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+            // An example of a comment shows codes of the service.
+            for line in shipped.lines().filter(|line| !line.trim_start().starts_with("//")) {
+                into.push_str(line);
+                into.push('\n');
+            }
         }
     }
 }
@@ -24,7 +29,7 @@ fn the_documentation_names_every_kind_and_code() {
     let Ok(page) = fs::read_to_string(root.join("../docs/errors.md")) else { return };
     let kinds = fs::read_to_string(root.join("src/error/kind.rs")).unwrap();
     let variants =
-        kinds.split("pub enum ErrorKind {").nth(1).and_then(|rest| rest.split('}').next()).unwrap();
+        kinds.split("pub enum ErrorKind {").nth(1).and_then(|rest| rest.split("\n}").next()).unwrap();
     let mut count = 0;
     for variant in variants.lines().map(str::trim).filter(|line| !line.starts_with("//") && !line.is_empty())
     {

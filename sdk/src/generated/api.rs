@@ -39,7 +39,7 @@ impl crate::Api {
 
     /// Lists the wallets the caller may use: the personal one first, then each organisation.
     ///
-    /// The whole list; it is not paged.
+    /// The whole list; it is not paged. The id of the personal wallet is `personal`.
     ///
     /// The answer keeps fields it does not know.
     ///
@@ -71,8 +71,8 @@ impl crate::Api {
     /// Makes an organisation that the caller owns.
     ///
     /// Names need not be unique; two of one name make that name ambiguous, and only their ids can be used.
-    /// The hosted service has
-    /// not written down what it answers; the local server answers 201 with the organisation.
+    /// The hosted service has not written down what it answers; the local server answers 201 with the
+    /// organisation. It has the plan of the account that makes it. A blank name and `personal` are refused.
     ///
     /// # Arguments
     ///
@@ -113,9 +113,9 @@ impl crate::Api {
 
     /// Chooses the wallet of every create that names none, on every client of the account.
     ///
-    /// Sandboxes that run keep the wallet they were started with. Leaving or deleting the organisation
-    /// makes the personal wallet
-    /// active again.
+    /// Sandboxes that run keep the wallet they were started with. `limits` without an organisation reads
+    /// the active wallet too; lists do not follow it. Leaving or deleting the organisation makes the
+    /// personal wallet active again.
     ///
     /// # Arguments
     ///
@@ -157,6 +157,8 @@ impl crate::Api {
 
     /// Lists who is in an organisation and who is invited.
     ///
+    /// An organisation that the caller is not in is not found. Invitations that have ended are left out.
+    ///
     /// # Arguments
     ///
     /// * `org_id`: The id of an organisation. Not empty.
@@ -192,7 +194,7 @@ impl crate::Api {
 
     /// Says what the account keeps of its sandboxes.
     ///
-    /// Never cached. A key that belongs to one sandbox is refused with `forbidden`.
+    /// Never cached. A key that is limited to some sandboxes is refused with `forbidden`.
     ///
     /// The answer keeps fields it does not know.
     ///
@@ -225,10 +227,12 @@ impl crate::Api {
 
     /// Changes what the account keeps of its sandboxes; what is left out stays.
     ///
-    /// Turning zero data retention on deletes the data of archived sandboxes for good, so it needs
-    /// `confirmation`. Turning it off
-    /// changes only what is archived later; deletions already accepted go on. API keys are refused: a
-    /// person has to be signed in.
+    /// Turning zero data retention on deletes the archived sandboxes of the account for good, as
+    /// `deleteSandbox` does with the reason `zdr`, so it needs `confirmation`; while it is on, the disk of
+    /// a sandbox is erased when it stops. Named snapshots stay. Turning it off changes only what is
+    /// archived later; deletions already accepted go on. With `snapshotsOff` or `monitoringOff` on, new
+    /// sandboxes have theirs off, and asking for it is refused. API keys are refused: a person has to be
+    /// signed in.
     ///
     /// # Arguments
     ///
@@ -408,9 +412,12 @@ impl crate::Api {
 
     /// Lists the API keys of the account without their secrets, and what a new key may be granted.
     ///
-    /// The whole list; it is not paged. A key without `account.admin` gets an empty one.
-    /// `catalog.scopeResources` comes only to
-    /// a signed-in person.
+    /// The whole list, the newest first; it is not paged. A key without `account.admin`, or limited to some
+    /// sandboxes or environments, gets an empty one. Revoked keys are not in it, ended ones are.
+    /// `catalog.scopeResources` comes only to a signed-in person and names the newest 1,000 sandboxes. Of
+    /// the key that a sandbox finds in its environment (`SANDBOXER_TOKEN`), `sandboxId` names the sandbox:
+    /// it is good for that sandbox alone, grants what `full-sandbox` does, and ends with it. A sandbox
+    /// without an environment, and one that other members may work in, has none.
     ///
     /// The answer keeps fields it does not know.
     ///
@@ -441,7 +448,10 @@ impl crate::Api {
 
     /// Makes an API key; its secret is in this answer and nowhere else.
     ///
-    /// A key cannot grant more than the caller has. Fields that are not named here are refused.
+    /// A key cannot grant more than the caller has: neither an action, nor a sandbox or an environment, nor
+    /// a longer life, which is cut to the caller's. Fields that are not named here are refused. When no
+    /// keys can be made, the answer has an older shape: the code under `error`, next to `message` and
+    /// `scopedCreationEnabled`.
     ///
     /// # Arguments
     ///
@@ -482,6 +492,8 @@ impl crate::Api {
 
     /// Revokes an API key at once.
     ///
+    /// Its use can still be read for 30 days; revoking it again changes nothing.
+    ///
     /// # Arguments
     ///
     /// * `api_key_id`: The id of an API key. Not empty.
@@ -519,6 +531,9 @@ impl crate::Api {
     }
 
     /// Gives an API key a new secret; the old one ends at once, expiry and grants stay.
+    ///
+    /// Of the key of a sandbox, commands that start from then on find the new secret. An ended key is
+    /// refused in an older shape: the code under `error`, next to `message`.
     ///
     /// # Arguments
     ///
@@ -559,7 +574,9 @@ impl crate::Api {
 
     /// Says how often an API key was used in the last 30 days and what of its making still exists.
     ///
-    /// Days are UTC days. A revoked key can still be read.
+    /// Days are UTC days; every request with the key counts, this one too. A revoked key can still be read
+    /// for 30 days. A key that does not see the others can read itself. The local server has no agents
+    /// apart from sandboxes.
     ///
     /// # Arguments
     ///
@@ -629,11 +646,16 @@ impl crate::Api {
 
     /// Adds a webhook endpoint; its signing secret is in this answer.
     ///
-    /// An endpoint is an `https` URL on port 443 with a public address. An account has at most 10, each URL
-    /// once. A delivery is
-    /// acknowledged by any 2xx within 5 seconds, else tried again with growing pauses, 8 times in all;
-    /// redirects are not followed. The
-    /// local server also takes `http` URLs on loopback.
+    /// An endpoint is an `https` URL on port 443 with a public address, without a user name. An account has
+    /// at most 10, each URL once, however it is written. A delivery is acknowledged by any 2xx within 5
+    /// seconds, else tried again with growing pauses, 8 times in all; redirects are not followed. First
+    /// tries arrive in the order of what happened, further ones between them. A name that resolves to an
+    /// address that is not public gets no deliveries.
+    ///
+    /// An endpoint hears of the sandboxes that its account created, whoever pays for them. The local server
+    /// waits 10 seconds before the second try and twice as long before each further one, keeps what was
+    /// delivered for 30 days, and takes `http` URLs and any port on loopback when it is started with
+    /// `--allow-loopback-targets`.
     ///
     /// # Arguments
     ///
@@ -712,6 +734,9 @@ impl crate::Api {
     }
 
     /// Changes a webhook endpoint; what is left out stays, the signing secret always does.
+    ///
+    /// What waits to be delivered goes to the new URL; a change of the events concerns what happens from
+    /// now on. A `url` or `events` of null counts as left out.
     ///
     /// # Arguments
     ///
@@ -793,7 +818,9 @@ impl crate::Api {
 
     /// Gives a webhook endpoint a new signing secret, which is in this answer and nowhere else.
     ///
-    /// Receivers should accept the old secret for a while: deliveries signed before may still arrive.
+    /// Receivers should accept the old secret for a while: deliveries signed before may still arrive. Each
+    /// try is signed when it is sent, so further tries of older deliveries carry the new secret's
+    /// signature, too.
     ///
     /// # Arguments
     ///
@@ -863,10 +890,15 @@ impl crate::Api {
     /// Sets where the account's telemetry is exported to, and tries it at once.
     ///
     /// One OTLP/HTTP collector an account. Gauges go to `<endpoint>/v1/metrics` every 60 seconds, each
-    /// event in a sandbox's life to
-    /// `<endpoint>/v1/logs`; either ending of the endpoint is cut off. It is an `https` URL on port 443 or
-    /// 4318 with a public address; the
-    /// local server also takes `http` on loopback. A trial that fails does not undo the change.
+    /// event in a sandbox's life to `<endpoint>/v1/logs`; either ending of the endpoint is cut off. It is
+    /// an `https` URL on port 443 or 4318 with a public address, without a user name, query or fragment. A
+    /// trial that fails does not undo the change.
+    ///
+    /// The local server takes at most 32 headers, none of those that frame a request, and speaks OTLP in
+    /// JSON. The trial is an export of gauges, and a collector has 10 seconds to answer. Events that it
+    /// cannot take now (no answer, 429, 502, 503, 504) are sent again with growing pauses, 5 times in all;
+    /// at most 1000 wait. It takes `http` and any port on loopback when it is started with
+    /// `--allow-loopback-targets`.
     ///
     /// # Arguments
     ///
@@ -1085,8 +1117,7 @@ impl crate::Api {
     /// Changes an environment; what is left out stays, a list that is given replaces the old one.
     ///
     /// A change of a flag or of contents makes a new version that never changes again; sandboxes that run
-    /// keep theirs. The default flag
-    /// moves from the environment that had it.
+    /// keep theirs. The default flag moves from the environment that had it.
     ///
     /// # Arguments
     ///
@@ -1630,6 +1661,9 @@ impl crate::Api {
     /// Creates a sandbox. The answer comes before it is usable; read it until its state is ready, idle or
     /// running.
     ///
+    /// A key that is limited to some sandboxes is refused with `forbidden`: it could not see the new one.
+    /// So is an account that is suspended or closed; details then carry `accountStatus`.
+    ///
     /// # Arguments
     ///
     /// * `request`: see [`CreateSandboxRequest`](crate::models::CreateSandboxRequest).
@@ -1699,8 +1733,7 @@ impl crate::Api {
     /// Reads coarse load curves of many sandboxes, at most 30 points each.
     ///
     /// Sandboxes that are not monitored or have no points are left out. The hosted service has not written
-    /// down what it answers; the
-    /// local server answers as described.
+    /// down what it answers; the local server answers as described.
     ///
     /// # Arguments
     ///
@@ -1962,8 +1995,7 @@ impl crate::Api {
     /// Brings a stopped sandbox back on a fresh machine with the disk it was stopped with.
     ///
     /// Answered before the sandbox is usable. Resuming a sandbox that is already up is refused with
-    /// `sandbox_not_ready`;
-    /// one whose stop is pending is brought back and the stop ends as superseded.
+    /// `sandbox_not_ready`; one whose stop is pending is brought back and the stop ends as superseded.
     ///
     /// # Arguments
     ///
@@ -2023,6 +2055,9 @@ impl crate::Api {
 
     /// Makes a new sandbox from a copy of this one's disk; this one is not touched. `id` in the answer is
     /// the new one.
+    ///
+    /// A key that is limited to some sandboxes is refused with `forbidden`: it could not see the new one.
+    /// The wallet that pays for this one pays for the new one.
     ///
     /// # Arguments
     ///
@@ -2086,13 +2121,10 @@ impl crate::Api {
     /// Runs a shell line: to its end, or detached in the background.
     ///
     /// While the sandbox is starting the call is held for up to 60 seconds. The command's own limit starts
-    /// when it does.
-    /// A command that ends leaves its background children running; what they write within 250 ms of its end
-    /// still belongs to
-    /// the answer. At its limit the command's whole process tree is ended: SIGTERM, and SIGKILL after 5
-    /// seconds.
-    /// `timeoutSeconds` has no effect on a detached command. Each stream of a waiting command's answer is
-    /// cut at 8 MiB.
+    /// when it does. A command that ends leaves its background children running; what they write within 250
+    /// ms of its end still belongs to the answer. At its limit the command's whole process tree is ended:
+    /// SIGTERM, and SIGKILL after 5 seconds. `timeoutSeconds` has no effect on a detached command. Each
+    /// stream of a waiting command's answer is cut at 8 MiB.
     ///
     /// # Arguments
     ///
@@ -2152,13 +2184,10 @@ impl crate::Api {
     /// Runs a shell line and streams what it writes, a JSON frame a line.
     ///
     /// While the sandbox is starting the call is held for up to 60 seconds. The command's own limit starts
-    /// when it does.
-    /// A command that ends leaves its background children running; what they write within 250 ms of its end
-    /// still belongs to
-    /// the answer. At its limit the command's whole process tree is ended: SIGTERM, and SIGKILL after 5
-    /// seconds.
-    /// `timeoutSeconds` has no effect on a detached command. Each stream of a waiting command's answer is
-    /// cut at 8 MiB.
+    /// when it does. A command that ends leaves its background children running; what they write within 250
+    /// ms of its end still belongs to the answer. At its limit the command's whole process tree is ended:
+    /// SIGTERM, and SIGKILL after 5 seconds. `timeoutSeconds` has no effect on a detached command. Each
+    /// stream of a waiting command's answer is cut at 8 MiB.
     ///
     /// # Arguments
     ///
@@ -2335,8 +2364,7 @@ impl crate::Api {
     /// Follows a detached command's output from the given byte offsets, a JSON frame a line.
     ///
     /// A heartbeat frame comes after 15 seconds of silence. After 10 minutes a `reconnect` frame ends the
-    /// answer; call again with
-    /// its offsets. A frame's `nextOffset` is where to go on after it.
+    /// answer; call again with its offsets. A frame's `nextOffset` is where to go on after it.
     ///
     /// # Arguments
     ///
@@ -2499,8 +2527,7 @@ impl crate::Api {
     /// Reads kept output of a command from a byte offset; works while the sandbox is stopped.
     ///
     /// As `utf8`, a page is text and a character at its edge may be cut; as `base64` the bytes are exact.
-    /// `offset` in the answer is
-    /// larger than the one asked for when earlier output was not kept.
+    /// `offset` in the answer is larger than the one asked for when earlier output was not kept.
     ///
     /// # Arguments
     ///
@@ -2601,8 +2628,7 @@ impl crate::Api {
     /// Reads a file of up to 5 MiB.
     ///
     /// Read as `utf8`, bytes that are not UTF-8 come as U+FFFD; ask for `base64` to get them exactly. The
-    /// path is checked before the
-    /// sandbox's state is.
+    /// path is checked before the sandbox's state is.
     ///
     /// # Arguments
     ///
@@ -2887,8 +2913,7 @@ impl crate::Api {
     /// Lets the members of the organisation that pays for a sandbox use it; cannot be undone.
     ///
     /// Only its creator may. Doing it again changes nothing. Its creator's sign-ins are wiped at its next
-    /// start; until it was stopped
-    /// and resumed, members can see and stop it, no more.
+    /// start; until it was stopped and resumed, members can see and stop it, no more.
     ///
     /// # Arguments
     ///
@@ -2970,9 +2995,8 @@ impl crate::Api {
     /// Gives an agent in the sandbox a task; the answer comes before it starts.
     ///
     /// With neither `new` nor `conversationId` it goes to the conversation that was active last.
-    /// Conversations run side by side up to a
-    /// number that depends on the memory; further ones wait. Follow it by its run's status or the sandbox's
-    /// events.
+    /// Conversations run side by side up to a number that depends on the memory; further ones wait. Follow
+    /// it by its run's status or the sandbox's events.
     ///
     /// # Arguments
     ///
@@ -3065,19 +3089,15 @@ impl crate::Api {
     /// Lists what agents did in a sandbox, a page at a time, or streams it as server-sent events.
     ///
     /// The same event comes again with new content while it grows; its id stays. A cursor is the unpadded
-    /// base64url of
-    /// `<timestamp>:<id>` of an event, so one can be made from any event; one that cannot be read is
-    /// ignored. After the last page, ask again
-    /// with the last cursor that was not null.
+    /// base64url of `<timestamp>:<id>` of an event, so one can be made from any event; one that cannot be
+    /// read is ignored. After the last page, ask again with the last cursor that was not null.
     ///
     /// As a stream, each message's id is such a cursor and its data is one event, or an object whose
-    /// `events` lists several. The stream goes
-    /// on after `cursor`, or after `Last-Event-ID`, which wins. It is always in ascending order, and
-    /// `limit` has no effect on it. Messages called `ping` or `heartbeat`
+    /// `events` lists several. The stream goes on after `cursor`, or after `Last-Event-ID`, which wins. It
+    /// is always in ascending order, and `limit` has no effect on it. Messages called `ping` or `heartbeat`
     /// and comments are signs of life, one every 15 seconds of silence; one called `error` carries `code`
-    /// and `message` and ends the stream. A
-    /// service that does not stream answers with a page, or with 406, 415 or 501: then poll. Sandboxes
-    /// without a prompt have no events.
+    /// and `message` and ends the stream. A service that does not stream answers with a page, or with 406,
+    /// 415 or 501: then poll. Sandboxes without a prompt have no events.
     ///
     /// # Arguments
     ///
@@ -3135,19 +3155,15 @@ impl crate::Api {
     /// comes.
     ///
     /// The same event comes again with new content while it grows; its id stays. A cursor is the unpadded
-    /// base64url of
-    /// `<timestamp>:<id>` of an event, so one can be made from any event; one that cannot be read is
-    /// ignored. After the last page, ask again
-    /// with the last cursor that was not null.
+    /// base64url of `<timestamp>:<id>` of an event, so one can be made from any event; one that cannot be
+    /// read is ignored. After the last page, ask again with the last cursor that was not null.
     ///
     /// As a stream, each message's id is such a cursor and its data is one event, or an object whose
-    /// `events` lists several. The stream goes
-    /// on after `cursor`, or after `Last-Event-ID`, which wins. It is always in ascending order, and
-    /// `limit` has no effect on it. Messages called `ping` or `heartbeat`
+    /// `events` lists several. The stream goes on after `cursor`, or after `Last-Event-ID`, which wins. It
+    /// is always in ascending order, and `limit` has no effect on it. Messages called `ping` or `heartbeat`
     /// and comments are signs of life, one every 15 seconds of silence; one called `error` carries `code`
-    /// and `message` and ends the stream. A
-    /// service that does not stream answers with a page, or with 406, 415 or 501: then poll. Sandboxes
-    /// without a prompt have no events.
+    /// and `message` and ends the stream. A service that does not stream answers with a page, or with 406,
+    /// 415 or 501: then poll. Sandboxes without a prompt have no events.
     ///
     /// # Arguments
     ///
@@ -3244,8 +3260,8 @@ impl crate::Api {
     /// Sends a message into the turn that an agent is at.
     ///
     /// It is not a run of its own: there is nothing to wait for. `no_running_turn` says why in
-    /// `details.reason`: `turn_ended` (with
-    /// `lastTurn`), `turn_not_started` (try again soon), `no_turn`, `not_running` or `delivery_failed`.
+    /// `details.reason`: `turn_ended` (with `lastTurn`), `turn_not_started` (try again soon), `no_turn`,
+    /// `not_running` or `delivery_failed`.
     ///
     /// # Arguments
     ///
@@ -3337,8 +3353,7 @@ impl crate::Api {
     /// Gives the URL of the sandbox's desktop; call again while it is being made.
     ///
     /// Calling again while a desktop is up answers with the same one. The local server has no screen to
-    /// show: it answers with a page
-    /// of its own on the first call.
+    /// show: it answers with a page of its own on the first call.
     ///
     /// # Arguments
     ///
@@ -3431,8 +3446,7 @@ impl crate::Api {
     /// Makes a port of a sandbox reachable from outside.
     ///
     /// Doing it again answers with the same URL and token; `localhost` is set anew by each call. Unless
-    /// `localhost` is true, the
-    /// program has to listen on 0.0.0.0.
+    /// `localhost` is true, the program has to listen on 0.0.0.0.
     ///
     /// # Arguments
     ///
@@ -3608,8 +3622,8 @@ impl crate::Api {
     /// Reads a sandbox's load over time, up to a week back.
     ///
     /// Samples are taken every 30 seconds and kept for 8 days. A point averages 30 seconds in `1h`, 10
-    /// minutes in `24h`, an hour in `1w`.
-    /// The hosted service has not written down what it answers; the local server answers as described.
+    /// minutes in `24h`, an hour in `1w`. The hosted service has not written down what it answers; the
+    /// local server answers as described.
     ///
     /// # Arguments
     ///
@@ -3653,8 +3667,7 @@ impl crate::Api {
     /// Lists the agents that can be prompted and the models each takes.
     ///
     /// A model that is not listed may still be asked for by its id. The hosted service has not written down
-    /// what it answers; the local
-    /// server answers as described.
+    /// what it answers; the local server answers as described.
     ///
     /// The answer keeps fields it does not know.
     ///
@@ -3721,8 +3734,8 @@ impl crate::Api {
     /// Saves a sandbox's disk under a name; read it until it is ready.
     ///
     /// A sandbox that is up is captured anew, which takes minutes. Under a name in use, the old snapshot is
-    /// replaced once the new one is
-    /// ready. A named snapshot does not depend on its sandbox and does not expire.
+    /// replaced once the new one is ready. A named snapshot does not depend on its sandbox and does not
+    /// expire.
     ///
     /// # Arguments
     ///
@@ -3883,8 +3896,7 @@ impl crate::Api {
     /// Makes a share code for a named snapshot; it is in this answer and nowhere else.
     ///
     /// Any account can create sandboxes from it and pays for them; they do not get the variables of the
-    /// sandbox that was saved.
-    /// Saving the name again changes what the code gives.
+    /// sandbox that was saved. Saving the name again changes what the code gives.
     ///
     /// # Arguments
     ///
@@ -4210,8 +4222,7 @@ impl crate::Api {
     /// Lists every file of a snapshot as one flat list.
     ///
     /// Files of the base image are left out; Docker volumes are below `__dockervol__/`. Without a list,
-    /// `treeAvailable` is false and
-    /// `reason` says why: `legacy_snapshot` or `inventory_too_large`.
+    /// `treeAvailable` is false and `reason` says why: `legacy_snapshot` or `inventory_too_large`.
     ///
     /// # Arguments
     ///
@@ -4310,8 +4321,7 @@ impl crate::Api {
     /// Gives signed URLs for every piece of a snapshot and those it builds on.
     ///
     /// To rebuild the disk, take the generations in ascending order: put a generation's pieces together,
-    /// decompress them with zstd and
-    /// unpack the archive; later generations overwrite and delete.
+    /// decompress them with zstd and unpack the archive; later generations overwrite and delete.
     ///
     /// # Arguments
     ///
@@ -4822,8 +4832,7 @@ impl crate::Api {
     /// Gives a URL that a file of any size can be put to, without a key.
     ///
     /// PUT the raw bytes to it. Folders above the file are made; an old file is replaced only when the new
-    /// one is complete. The URL
-    /// is good for its path alone, links resolved.
+    /// one is complete. The URL is good for its path alone, links resolved.
     ///
     /// # Arguments
     ///

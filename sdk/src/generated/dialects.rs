@@ -40,6 +40,14 @@ impl Dialect {
                         "SERVICE_PREVIEW_TOKEN",
                         "SANDBOXER_CLI_TOKEN",
                     ],
+                    host_suffix: "box.sandboxer.com",
+                    log_folder: "~/.sandboxer/processes",
+                    webhook_headers: WebhookHeaders {
+                        combined: Some("Sandboxer-Signature"),
+                        delivery: "X-Sandboxer-Delivery",
+                        timestamp: "X-Sandboxer-Timestamp",
+                        signature: "X-Sandboxer-Signature",
+                    },
                     command_variables: CommandVariables::Field,
                     headers: &[],
                     code_aliases: &[],
@@ -78,6 +86,14 @@ impl Dialect {
                         "SERVICE_PREVIEW_TOKEN",
                         "BOAT_CLI_TOKEN",
                     ],
+                    host_suffix: "on.boat.dev",
+                    log_folder: "~/.ascii/processes",
+                    webhook_headers: WebhookHeaders {
+                        combined: None,
+                        delivery: "X-Ascii-Delivery",
+                        timestamp: "X-Ascii-Timestamp",
+                        signature: "X-Ascii-Signature",
+                    },
                     command_variables: CommandVariables::Exports,
                     headers: &[
                         ("x-sandboxer-org", "x-boat-org"),
@@ -169,6 +185,12 @@ pub struct DialectInfo {
     pub org_variable: &'static str,
     /// Names of variables that belong to the service, which no sandbox or command may be given.
     pub reserved_variables: &'static [&'static str],
+    /// What the host names of sandboxes end with.
+    pub host_suffix: &'static str,
+    /// The folder, in a sandbox, of the logs of background commands.
+    pub log_folder: &'static str,
+    /// The headers that sign what is sent to webhook endpoints.
+    pub webhook_headers: WebhookHeaders,
     /// How variables reach a command.
     pub command_variables: CommandVariables,
     /// Headers it calls otherwise, in small letters: the default dialect's name, its own.
@@ -183,6 +205,20 @@ pub struct DialectInfo {
     pub org_in_query: &'static [Operation],
     /// Operations that need another key action; `None` when any valid key will do.
     pub key_actions: &'static [(Operation, Option<&'static str>)],
+}
+
+/// The headers that sign a webhook delivery.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WebhookHeaders {
+    /// One that carries both the time and the signatures, if the service sends such.
+    pub combined: Option<&'static str>,
+    /// The id of the delivery, signed with the time and the body.
+    pub delivery: &'static str,
+    /// The time of signing, in seconds since 1970.
+    pub timestamp: &'static str,
+    /// The signatures of delivery, time and body.
+    pub signature: &'static str,
 }
 
 /// How variables reach a command.

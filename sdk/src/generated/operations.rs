@@ -4055,4 +4055,28 @@ pub const ERROR_CODES: &[ErrorCode] = &[
         retryable: None,
         meaning: "The pattern or regular expression cannot be read.",
     },
+    ErrorCode {
+        code: "not_an_api_key",
+        status: 400u16,
+        retryable: None,
+        meaning: "The credential is not an API key.",
+    },
+    ErrorCode {
+        code: "ai_proxy_off",
+        status: 400u16,
+        retryable: None,
+        meaning: "The AI proxy is off.",
+    },
+    ErrorCode {
+        code: "is_default",
+        status: 409u16,
+        retryable: None,
+        meaning: "The credential profile is the default one.",
+    },
+    ErrorCode {
+        code: "in_use",
+        status: 409u16,
+        retryable: None,
+        meaning: "The credential profile is in use.",
+    },
 ];

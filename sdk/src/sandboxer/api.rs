@@ -13,6 +13,19 @@ use std::{fmt, sync::Arc, time::Duration};
 ///
 /// Arguments are checked before anything is sent, failed tries are repeated by the operation's repeat class, and time limits
 /// follow the client's or the view's [`CallOptions`]. Cheap to clone.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+/// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+/// # let sandbox = client.create(sandboxer::Create::new()).await?;
+/// use sandboxer::{Dialect, models::UsageParams};
+///
+/// let api = client.api();
+/// assert_eq!((api.base_url(), api.dialect()), (server.url().as_str(), Dialect::Sandboxer));
+/// let usage = api.usage(sandbox.id(), UsageParams::new()).await?;
+/// assert!(usage.running);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Api {
     shared: Arc<Shared>,
@@ -25,6 +38,16 @@ impl Api {
     }
 
     /// A view whose calls follow `options`, with the same connections. See [`CallOptions`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// use sandboxer::CallOptions;
+    ///
+    /// let once = client.api().with(CallOptions::new().retries(0));
+    /// assert!(once.me().await?.ok);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn with(&self, options: CallOptions) -> Self {
         Self { shared: self.shared.clone(), options: Arc::new(options.over(&self.options)) }

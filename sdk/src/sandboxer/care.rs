@@ -1,16 +1,23 @@
 //! Looking after a sandbox: its load, its processes, its history, sharing it and getting it back.
 
-use super::sandbox::AsyncSandbox;
+use super::{AsyncSandboxer, given, sandbox::AsyncSandbox};
 use crate::{
-    error::Result,
+    error::{Error, Result},
     models::{
         CommandHistoryParams, CommandMode, CommandRecord, MetricsParams, MetricsResponse,
-        ProcessListResponse, RecoverSandboxResponse, ShareSandboxResponse, StatsResponse,
+        MetricsSummaryParams, ProcessListResponse, RecoverSandboxResponse, SandboxMetrics,
+        ShareSandboxResponse, StatsResponse,
     },
     stream::{Page, PageRequest, Pager},
 };
 
 /// How far back a load curve goes.
+///
+/// ```
+/// use sandboxer::MetricsWindow;
+///
+/// assert_eq!(MetricsWindow::Day.as_str(), "24h");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MetricsWindow {
@@ -38,8 +45,9 @@ impl MetricsWindow {
 /// ```
 /// use sandboxer::HistoryOptions;
 ///
-/// let options = HistoryOptions::new().mode("stream").mode("detached").query("pytest").limit(20);
-/// # let _ = options;
+/// let options = HistoryOptions::new().mode("stream").mode("detached").query("pytest").limit(20).cursor("c_1");
+/// let commands = HistoryOptions::new().commands(); // not what agents ran
+/// # let _ = (options, commands);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use = "options do nothing until a verb takes them"]
@@ -85,6 +93,11 @@ impl HistoryOptions {
         self.cursor = Some(cursor.into());
         self
     }
+
+    fn check(&self) -> Result<()> {
+        given::listed("mode", self.modes.iter().map(String::as_str))?;
+        given::filled("cursor", self.cursor.as_deref())
+    }
 }
 
 impl AsyncSandbox {
@@ -110,6 +123,9 @@ impl AsyncSandbox {
     /// # Ok(()) }
     /// ```
     pub fn history(&self, options: HistoryOptions) -> Pager<CommandRecord> {
+        if let Err(error) = options.check() {
+            return Pager::failing(error);
+        }
         let sandbox = self.clone();
         let mut request = CommandHistoryParams::new();
         if !options.modes.is_empty() {
@@ -244,5 +260,46 @@ impl AsyncSandbox {
     /// ```
     pub async fn recover(&self) -> Result<RecoverSandboxResponse> {
         self.api().recover(self.id()).await
+    }
+}
+
+impl AsyncSandboxer {
+    /// The load of several sandboxes over time, at most 30 points each: of those with these ids, or of the newest 100 that
+    /// the key may see when there are none.
+    ///
+    /// Sandboxes that are not monitored or have no points are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) before anything is sent, for an id that is empty or has a comma in
+    /// it, and for more ids than 4096 characters hold; and the failures of any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # let server = MockServer::start(); let client = server.client();
+    /// # server.on(Operation::MetricsSummary).reply(Reply::json(serde_json::json!({
+    /// #     "ok": true, "type": "sandbox.metrics_summary", "window": "1h", "sandboxes": [
+    /// #         {"sandboxId": "bx_1", "points": [{"t": 1, "cpu": 2.5, "mem": 10.0, "disk": 1.0, "io": 0.0}]}]})));
+    /// use sandboxer::MetricsWindow;
+    ///
+    /// for sandbox in client.metrics_summary(MetricsWindow::Hour, &[]).await? {
+    ///     let busiest = sandbox.points.iter().map(|point| point.cpu).fold(0.0, f64::max);
+    ///     println!("{}: {busiest} % at most", sandbox.sandbox_id);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn metrics_summary(&self, window: MetricsWindow, ids: &[&str]) -> Result<Vec<SandboxMetrics>> {
+        let mut request = MetricsSummaryParams::new().window(window.as_str());
+        if ids.iter().any(|id| id.is_empty() || id.contains(',')) {
+            return Err(Error::invalid_input(
+                "ids",
+                "an id must not be empty and must not have a comma in it",
+            ));
+        }
+        if !ids.is_empty() {
+            request = request.ids(ids.join(","));
+        }
+        Ok(self.api().metrics_summary(request).await?.sandboxes.unwrap_or_default())
     }
 }

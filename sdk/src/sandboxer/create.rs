@@ -3,6 +3,7 @@
 use super::{
     Api, AsyncSandboxer,
     allowance::Allowance,
+    given,
     lifecycle::NO_GRACE,
     options::{Create, Update, Waiting, check_name},
     reaper::{Guard, Target},
@@ -11,7 +12,8 @@ use super::{
 use crate::{
     call::CallOptions,
     error::{Delivery, Error, Result},
-    models::Sandbox,
+    models::{Sandbox, SandboxVisibility},
+    wire::Patch,
 };
 
 impl AsyncSandboxer {
@@ -29,7 +31,10 @@ impl AsyncSandboxer {
     /// [`RateLimited`](crate::ErrorKind::RateLimited), [`PaymentRequired`](crate::ErrorKind::PaymentRequired) and the
     /// other refusals of the service; [`SandboxState`](crate::ErrorKind::SandboxState) when it failed or got no machine;
     /// [`WaitTimeout`](crate::ErrorKind::WaitTimeout) after 5 minutes or the option's own limit, or when a total limit of
-    /// the client or view is used up, which covers the call and the wait together.
+    /// the client or view is used up, which covers the call and the waits together. Where the setup script was to be
+    /// waited for ([`wait_for_setup`](Create::wait_for_setup)) and failed, [`SandboxState`](crate::ErrorKind::SandboxState)
+    /// with the code `setup_failed`; the message and `setupError` in the details hold its exit code and the end of what it
+    /// wrote.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
@@ -42,11 +47,13 @@ impl AsyncSandboxer {
     /// # Ok(()) }
     /// ```
     pub async fn create(&self, options: Create) -> Result<AsyncSandbox> {
+        check(&options)?;
         birth_of(self.api(), &options).run(async |api| post(&api, &options).await).await
     }
 
     /// Makes a sandbox whose deletion is the guard's from the first moment on.
     pub(super) async fn create_guarded(&self, options: Create) -> Result<(AsyncSandbox, Guard)> {
+        check(&options)?;
         let birth = birth_of(self.api(), &options);
         let mut guard = Guard::new(self.api());
         match birth.bear(&mut guard, true, async |api| post(&api, &options).await).await {
@@ -78,8 +85,20 @@ fn may_have_made(error: &Error) -> bool {
     }
 }
 
+fn check(options: &Create) -> Result<()> {
+    options.check()?;
+    let org = match &options.request.org {
+        Patch::Value(org) => Some(org.as_str()),
+        _ => None,
+    };
+    given::filled("org", org)?;
+    given::filled("visibility", options.request.visibility.as_ref().map(SandboxVisibility::as_str))
+}
+
 fn birth_of<'a>(api: &'a Api, options: &Create) -> Birth<'a> {
-    let Create { request, waiting, name } = options.clone();
+    let sets_up = options.sets_up();
+    let Create { request, mut waiting, name } = options.clone();
+    waiting.setup &= sets_up;
     Birth { api, name, waiting, target: Target::Create { request: Box::new(request) } }
 }
 
@@ -137,8 +156,21 @@ impl Birth<'_> {
             sandbox.within(&allowance).update(Update::new().name(name)).await.map_err(label)?;
         }
         if waiting.wait {
+            let began = api.clock().elapsed();
             sandbox.within(&allowance).wait_started(waiting.limit, NO_GRACE).await.map_err(label)?;
+            if waiting.setup {
+                let waited = api.clock().elapsed().saturating_sub(began);
+                let left = waiting.limit.map(|limit| limit.saturating_sub(waited));
+                let set_up = sandbox.within(&allowance).wait_for_setup(left).await;
+                set_up.map_err(|error| label(with_setup_error(error, &sandbox)))?;
+            }
         }
         Ok(sandbox)
     }
+}
+
+/// The error of a script that failed, with what the service says of it where a program finds it.
+fn with_setup_error(error: Error, sandbox: &AsyncSandbox) -> Error {
+    let Some(info) = sandbox.info().filter(|_| error.code() == "setup_failed") else { return error };
+    error.with_details(serde_json::json!({ "state": info.state.as_str(), "setupError": info.setup_error }))
 }

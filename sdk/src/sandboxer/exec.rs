@@ -154,13 +154,52 @@ impl AsyncSandbox {
     /// # Ok(()) }
     /// ```
     pub async fn start(&self, command: impl Into<Command>) -> Result<AsyncCommand> {
-        let request = self.command_request(&command.into(), Operation::Command)?.detached(true);
+        let command = command.into();
+        let mut request = self.command_request(&command, Operation::Command)?.detached(true);
+        // The view's total limit is for the call; what it starts lives on.
+        request.timeout_seconds = request.timeout_seconds.filter(|_| command.limit().is_some());
         match self.api().command(self.id(), request).await? {
             CommandAnswer::Started(answer) => {
                 Ok(AsyncCommand::new(self.clone(), answer.process_id, Some(answer)))
             }
             other => Err(self.unexpected(&other)),
         }
+    }
+
+    /// Runs a command that may take as long as it likes, to its end, and answers with its output and outcome.
+    ///
+    /// It is [started](Self::start) in the background and followed over as many connections as that takes, so it neither
+    /// needs a time limit nor ends with a connection; it never runs twice. The output is the first 8 MiB of each stream,
+    /// what is longer is marked as truncated. A total limit of the view covers the start alone.
+    ///
+    /// When the returned future is dropped, the command runs on: the sandbox's [`history`](Self::history) has it, with the
+    /// process id to follow or [kill](AsyncCommand::kill) it by ([`command`](Self::command)). To have that at hand from the
+    /// beginning, `start` it and [`wait`](AsyncCommand::wait).
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`](ErrorKind::InvalidInput) before anything is sent, as [`exec`](Self::exec), and for a command with a
+    /// time limit, which `exec` keeps. Those of `start` and of [`AsyncCommand::wait`]; the latter carry the command's id,
+    /// and its `processId` in the details: the command may run on.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// use sandboxer::Command;
+    ///
+    /// let output = sandbox.run(Command::shell("sleep 0.1; echo $WHAT; exit 3").env("WHAT", "done")).await?;
+    /// assert_eq!((output.exit_code(), &*output.stdout_text()), (Some(3), "done\n"));
+    /// # Ok(()) }
+    /// ```
+    pub async fn run(&self, command: impl Into<Command>) -> Result<Output> {
+        let command = command.into();
+        if command.limit().is_some() {
+            let problem = "a command that is run has no time limit; `exec` keeps one";
+            return Err(Error::invalid_input("timeout", problem).with_sandbox_id(Some(self.id().to_owned())));
+        }
+        let started = self.start(command).await?;
+        started.wait().await.map_err(|error| running_on(error, &started))
     }
 
     fn command_request(&self, command: &Command, operation: Operation) -> Result<CommandRequest> {
@@ -194,6 +233,19 @@ impl AsyncSandbox {
             .with_sandbox_id(Some(self.id().to_owned()))
             .with_command_id(command_id)
     }
+}
+
+/// The error of a command that may run on, with what it is found by.
+fn running_on(error: Error, command: &AsyncCommand) -> Error {
+    let command_id = error.command_id().or(command.command_id()).map(str::to_owned);
+    let error = error.with_sandbox_id(Some(command.sandbox().id().to_owned())).with_command_id(command_id);
+    let mut details = match error.details() {
+        None => serde_json::Map::new(),
+        Some(serde_json::Value::Object(details)) => details.clone(),
+        Some(_) => return error,
+    };
+    details.insert("processId".to_owned(), command.process_id().into());
+    error.with_details(serde_json::Value::Object(details))
 }
 
 fn output(sandbox_id: &str, answer: CommandResponse) -> Output {

@@ -53,6 +53,15 @@ impl AsyncFiles {
     /// [`Unexpected`](ErrorKind::Unexpected) with the code `not_utf8` when the content is not UTF-8:
     /// [`read_bytes`](Self::read_bytes) reads it. `path_not_found`, `invalid_path` and `file_too_large` of the service;
     /// and the failures of any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// sandbox.files().write("note", "kept").await?;
+    /// assert_eq!(sandbox.files().read("note").await?, "kept");
+    /// # Ok(()) }
+    /// ```
     pub async fn read(&self, path: &str) -> Result<String> {
         let answer = self.read_as(path, ContentEncoding::Utf8).await?;
         let exact = answer.encoding == ContentEncoding::Utf8

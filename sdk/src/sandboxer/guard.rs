@@ -38,7 +38,7 @@ pub enum OnExit {
 /// let id = {
 ///     let guard = client.guard(Create::new()).await?;
 ///     guard.exec("echo hi").await?.check()?; // it is used like its sandbox
-///     guard.id().to_owned()
+///     guard.sandbox().id().to_owned()
 /// };
 /// client.close().await; // waits for the clean-up
 /// # let client = server.client();

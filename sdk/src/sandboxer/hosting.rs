@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::{
     allowance::Allowance,
-    public_key,
+    given, public_key,
+    repeated::removed,
     sandbox::AsyncSandbox,
-    wait::{Pace, poll},
+    wait::{Look, Pace, late, poll},
 };
 use crate::{
     error::{Delivery, Error, ErrorKind, Result},
@@ -70,7 +71,7 @@ impl Host {
 /// use sandboxer::Desktop;
 /// use std::time::Duration;
 ///
-/// let options = Desktop::new().theme("dark").wait_limit(Duration::from_secs(60));
+/// let options = Desktop::new().theme("dark").public(true).vnc(true).wait_limit(Duration::from_secs(60));
 /// # let _ = options;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -189,7 +190,7 @@ impl AsyncSandbox {
     /// # Ok(()) }
     /// ```
     pub async fn unhost(&self, port: u16) -> Result<()> {
-        self.api().unhost_port(self.id(), UnhostPortParams::new(port)).await.map(drop)
+        removed(self.api().unhost_port(self.id(), UnhostPortParams::new(port)).await)
     }
 
     /// The ports that are reachable from outside, in ascending order.
@@ -269,25 +270,26 @@ impl AsyncSandbox {
     /// ```
     pub async fn desktop(&self, options: Desktop) -> Result<SecretUrl> {
         let Desktop { request, limit } = options;
+        given::filled("theme", request.theme.as_ref().map(DesktopTheme::as_str))?;
+        given::wait_limit(limit)?;
         let (request, allowance) = (&request, &Allowance::of(self.api()));
         let limit = self.wait_limit(limit, DESKTOP_LIMIT);
-        let expired = || {
-            let message = format!("there was no desktop within {:?}", limit.unwrap_or_default());
-            Error::new(ErrorKind::WaitTimeout, "wait_timeout", message)
-                .with_delivery(Delivery::Answered)
-                .with_sandbox_id(Some(self.id().to_owned()))
+        let expired = |state| {
+            late("the desktop was not there", limit, state).with_sandbox_id(Some(self.id().to_owned()))
         };
         let look = async |_| {
             let answer = match self.within(allowance).api().desktop(self.id(), request.clone()).await {
                 Ok(answer) => answer,
-                Err(error) if error.code() == "browser_not_ready" => return Ok(None),
+                Err(error) if error.code() == "browser_not_ready" => {
+                    return Ok(Look::NotYet(error.code().to_owned()));
+                }
                 Err(error) => return Err(error),
             };
             if answer.provisioning == Some(true) || answer.kind == "desktop.provisioning" {
-                return Ok(None);
+                return Ok(Look::NotYet("provisioning".to_owned()));
             }
             match answer.desktop_url.filter(|url| !url.is_empty()) {
-                Some(url) => self.url_of(&url).map(Some),
+                Some(url) => self.url_of(&url).map(Look::Found),
                 None => {
                     let why = answer.message.map(|message| format!(": {message}")).unwrap_or_default();
                     let message = format!("the service has no desktop to show{why}");

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{
     allowance::Allowance,
     create::{Birth, Made},
+    given,
     options::{Fork, Resume, Stop, Ttl, Update},
     reaper::Target,
     sandbox::AsyncSandbox,
@@ -12,6 +13,7 @@ use super::{
 };
 use crate::{
     error::{Delivery, Error, ErrorKind, Result},
+    generated::operations::Operation,
     models::{
         DeleteSandboxParams, DeletionOperation, Sandbox, SandboxActionResponse, SandboxState,
         SandboxUsageResponse, StopStatus, UsageParams,
@@ -63,6 +65,7 @@ impl AsyncSandbox {
     /// # Ok(()) }
     /// ```
     pub async fn stop_with(&self, options: Stop) -> Result<()> {
+        given::wait_limit(options.waiting.limit)?;
         let allowance = Allowance::of(self.api());
         let answer = match self.api().stop(self.id(), options.request).await {
             Ok(answer) => answer,
@@ -144,6 +147,7 @@ impl AsyncSandbox {
     /// # Ok(()) }
     /// ```
     pub async fn resume(&self, options: Resume) -> Result<()> {
+        options.check()?;
         let allowance = Allowance::of(self.api());
         match self.api().resume(self.id(), options.request).await {
             Ok(answer) => {
@@ -190,6 +194,7 @@ impl AsyncSandbox {
     /// # Ok(()) }
     /// ```
     pub async fn fork(&self, options: Fork) -> Result<AsyncSandbox> {
+        options.check()?;
         let Fork { request, waiting, name } = options;
         let (source, sent) = (self.id().to_owned(), request.clone());
         let birth = Birth {
@@ -245,7 +250,11 @@ impl AsyncSandbox {
     /// # Ok(()) }
     /// ```
     pub async fn update(&self, options: Update) -> Result<Arc<Sandbox>> {
-        let answer = self.api().update(self.id(), options.request).await?;
+        let label = |error: Error| {
+            error.with_operation(Operation::Update).with_sandbox_id(Some(self.id().to_owned()))
+        };
+        let request = options.checked().map_err(label)?;
+        let answer = self.api().update(self.id(), request).await?;
         Ok(self.remember(answer.sandbox))
     }
 

@@ -1,6 +1,6 @@
 //! Finding sandboxes, and what the account may do.
 
-use super::{AsyncSandboxer, sandbox::AsyncSandbox};
+use super::{AsyncSandboxer, given, sandbox::AsyncSandbox};
 use crate::{
     error::Result,
     models::{LimitsParams, LimitsResponse, SandboxState, SandboxesParams, SortOrder, User},
@@ -8,6 +8,21 @@ use crate::{
 };
 
 /// Which sandboxes to list, and how.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+/// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+/// use sandboxer::{Create, ListOptions, models::SandboxState};
+///
+/// client.create(Create::new()).await?;
+/// let options = ListOptions::new().state(SandboxState::Ready).state(SandboxState::Running).limit(50).sort("desc");
+/// let mine = client.list(options).collect().await?;
+/// assert_eq!(mine.len(), 1);
+///
+/// let theirs = ListOptions::new().org("acme").cursor("c_1"); // from where an earlier list ended
+/// # let _ = theirs;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use = "options do nothing until a verb takes them"]
 pub struct ListOptions {
@@ -53,6 +68,12 @@ impl ListOptions {
         self.cursor = Some(cursor.into());
         self
     }
+
+    fn check(&self) -> Result<()> {
+        given::listed("state", self.states.iter().map(SandboxState::as_str))?;
+        given::filled("sort", self.sort.as_ref().map(SortOrder::as_str))?;
+        given::filled("cursor", self.cursor.as_deref())
+    }
 }
 
 impl AsyncSandboxer {
@@ -71,6 +92,9 @@ impl AsyncSandboxer {
     /// # Ok(()) }
     /// ```
     pub fn list(&self, options: ListOptions) -> Pager<AsyncSandbox> {
+        if let Err(error) = options.check() {
+            return Pager::failing(error);
+        }
         let api = self.api().clone();
         let states: Vec<&str> = options.states.iter().map(SandboxState::as_str).collect();
         let mut request = SandboxesParams::new();

@@ -24,6 +24,22 @@ use crate::{
 ///
 /// Pages of up to 1 MiB are asked for as they are needed. It ends where the kept output ends now, whether the command
 /// still runs or not; output that was not kept comes as a [`Chunk::Gap`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+/// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+/// # let sandbox = client.create(sandboxer::Create::new()).await?;
+/// use sandboxer::stream::OutputStream;
+///
+/// let command = sandbox.start("echo one; echo two").await?;
+/// command.wait().await?;
+/// let mut log = command.logs(OutputStream::Stdout);
+/// while let Some(chunk) = log.next().await {
+///     print!("{}", chunk?.text());
+/// }
+/// assert_eq!(&command.logs(OutputStream::Stdout).collect(1 << 20).await?[..], b"one\ntwo\n");
+/// # Ok(()) }
+/// ```
 #[must_use = "logs are read when they are asked for"]
 pub struct LogStream {
     pages: Pin<Box<dyn Stream<Item = Result<Chunk>> + Send>>,

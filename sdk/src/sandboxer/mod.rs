@@ -1,6 +1,7 @@
 //! The Sandboxer service: its low-level API, the client, and what is built on them.
 
 mod account;
+mod adapters;
 mod allowance;
 mod answer;
 mod api;
@@ -16,6 +17,7 @@ mod file_tree;
 mod file_urls;
 mod files;
 mod frame;
+mod given;
 mod gone;
 mod guard;
 mod hosting;
@@ -30,19 +32,24 @@ mod prompt;
 mod prompt_run;
 mod public_key;
 pub(crate) mod reaper;
+mod reconnect;
+mod repeated;
 mod request;
 mod run;
 mod sandbox;
 mod scoped;
 mod settle;
+mod shared;
 mod snapshots;
+mod transfer;
 mod wait;
 
 pub use account::{
     AsyncApiKeys, AsyncDataRetention, AsyncEnvironments, AsyncOrganizations, AsyncRepositories, AsyncSecrets,
     AsyncTelemetry, AsyncWebhookEndpoints, EnvironmentUpdate, EnvironmentUpgrade, ListRepositories,
-    NewWebhook, ReplaceSecrets, RetentionUpdate, ScopedKey, TelemetryTarget, WebhookUpdate,
+    ListedRepository, NewWebhook, ReplaceSecrets, RetentionUpdate, ScopedKey, TelemetryTarget, WebhookUpdate,
 };
+pub use adapters::{Line, OutputBytes, OutputLines, OutputText};
 pub use api::Api;
 pub use attach::Attach;
 pub use care::{HistoryOptions, MetricsWindow};
@@ -62,6 +69,7 @@ pub use request::RequestOptions;
 pub use run::ExecStream;
 pub use sandbox::AsyncSandbox;
 pub use snapshots::{AsyncSnapshot, SnapshotFile, SnapshotListOptions};
+pub use transfer::{Download, Progress, Transfer};
 
 #[cfg(test)]
 mod tests;

@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::{
     Api, AsyncSandboxer,
     allowance::Allowance,
+    repeated::removed,
     sandbox::AsyncSandbox,
-    settle::{late, limit_of},
-    wait::{Pace, poll},
+    settle::limit_of,
+    wait::{Look, Pace, late, poll},
 };
 use crate::{
     call::CallOptions,
@@ -153,8 +154,8 @@ impl AsyncNamedSnapshots {
     ///
     /// # Errors
     ///
-    /// [`NotFound`](ErrorKind::NotFound) when there is none of that name; `save_in_progress` of the service; and the
-    /// failures of any call.
+    /// [`NotFound`](ErrorKind::NotFound) when there is none of that name, unless an earlier try of the same call may
+    /// have removed it; `save_in_progress` of the service; and the failures of any call.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
@@ -166,7 +167,7 @@ impl AsyncNamedSnapshots {
     /// # Ok(()) }
     /// ```
     pub async fn delete(&self, name: &str) -> Result<()> {
-        self.api.delete_named_snapshot(name).await.map(drop)
+        removed(self.api.delete_named_snapshot(name).await)
     }
 
     /// Reads the share codes of one, the revoked ones too; of each code only its first characters are known.
@@ -301,8 +302,8 @@ async fn wait_saved(
         let older =
             begun.zip(snapshot.created_at.to_system_time()).is_some_and(|(begun, created)| created < begun);
         match snapshot.status {
-            _ if older => Ok(None),
-            NamedSnapshotStatus::Ready => Ok(Some(snapshot)),
+            _ if older => Ok(Look::NotYet("saving".to_owned())),
+            NamedSnapshotStatus::Ready => Ok(Look::Found(snapshot)),
             NamedSnapshotStatus::Failed => {
                 let reason = snapshot.error.as_deref().unwrap_or("no reason was given");
                 let message = format!("the save of `{}` failed: {reason}", snapshot.name);
@@ -311,9 +312,9 @@ async fn wait_saved(
                     .with_delivery(Delivery::Answered)
                     .with_sandbox_id(Some(snapshot.source_sandbox_id).filter(|id| !id.is_empty())))
             }
-            _ => Ok(None),
+            status => Ok(Look::NotYet(status.to_string())),
         }
     };
-    let expired = || late("the named snapshot was not ready", limit);
+    let expired = |state| late("the named snapshot was not ready", limit, state);
     poll(&**api.clock(), Pace::steady(PAUSE), limit, look, expired).await
 }

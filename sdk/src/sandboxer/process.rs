@@ -38,9 +38,15 @@ const WAIT_CAP: usize = 8 << 20;
 /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
 /// # let sandbox = client.create(sandboxer::Create::new()).await?;
 /// let command = sandbox.start("echo one; echo two >&2; exit 3").await?;
-/// let output = sandbox.command(command.process_id()).wait().await?;
+/// assert!(command.pid().is_some() && command.command_id().is_some() && command.started().is_some());
+/// let same = command.sandbox().command(command.process_id());
+/// let output = same.wait().await?;
 /// assert_eq!(output.exit_code(), Some(3));
 /// assert_eq!((&*output.stdout_text(), &*output.stderr_text()), ("one\n", "two\n"));
+///
+/// use sandboxer::stream::OutputStream;
+/// let tail = command.logs_from(OutputStream::Stdout, 2); // from its third byte on
+/// assert_eq!(&tail.collect(1 << 20).await?[..], b"e\n");
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]

@@ -11,8 +11,14 @@ use crate::{
 /// ```
 /// use sandboxer::Prompt;
 ///
-/// let prompt = Prompt::new("fix the failing test").provider("codex").fast(true).new_conversation();
-/// # let _ = prompt;
+/// let prompt = Prompt::new("fix the failing test")
+///     .provider("codex")
+///     .model("gpt-5")
+///     .reasoning_effort("high")
+///     .fast(true)
+///     .new_conversation();
+/// let more = Prompt::new("and the other one").conversation("conv_1");
+/// # let _ = (prompt, more);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[must_use = "options do nothing until a verb takes them"]
@@ -141,6 +147,17 @@ impl AsyncSandbox {
 
     /// A handle to the run of a prompt, by the id that [`prompt`](Self::prompt) was answered with. Nothing is asked: an
     /// unknown prompt is an error of the first call through the handle.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # let server = MockServer::start(); let client = server.client();
+    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
+    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true}})));
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// assert!(sandbox.prompt_run("p1").status().await?.done);
+    /// # Ok(()) }
+    /// ```
     pub fn prompt_run(&self, prompt_id: impl Into<String>) -> AsyncPromptRun {
         AsyncPromptRun::new(self.clone(), prompt_id.into(), None, None)
     }

@@ -11,7 +11,7 @@ use super::{
     answer,
     events::{EventOptions, EventStream},
     sandbox::AsyncSandbox,
-    wait::{self, Pace},
+    wait::{self, Look, Pace},
 };
 use crate::{
     call::CallOptions,
@@ -35,7 +35,10 @@ use crate::{
 /// #     {"id": "r1", "type": "response", "timestamp": 1, "taskId": "p1", "data": {"content": "Done."}}]}))).always();
 /// # let sandbox = client.create(sandboxer::Create::new()).await?;
 /// let run = sandbox.prompt("fix the failing test").await?;
+/// assert_eq!((run.prompt_id(), run.conversation_id()), ("p1", Some("c1")));
 /// assert_eq!(run.text().await?, "Done.");
+/// let same = run.sandbox().prompt_run(run.prompt_id()); // another handle to it
+/// # drop(same);
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
@@ -84,6 +87,21 @@ impl AsyncPromptRun {
     }
 
     /// The same run through a view whose calls follow `options`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # let server = MockServer::start(); let client = server.client();
+    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
+    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true}}))).always();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// use sandboxer::CallOptions;
+    /// use std::time::Duration;
+    ///
+    /// let quick = sandbox.prompt_run("p1").with(CallOptions::new().total(Duration::from_secs(5)));
+    /// assert!(quick.status().await?.done);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn with(&self, options: CallOptions) -> Self {
         Self { sandbox: self.sandbox.with(options), ..self.clone() }
@@ -168,12 +186,10 @@ impl AsyncPromptRun {
     async fn wait_at_most(&self, limit: Option<Duration>) -> Result<PromptRun> {
         let look = async |_| {
             let run = self.status().await?;
-            Ok(is_over(&run).then_some(run))
+            Ok(if is_over(&run) { Look::Found(run) } else { Look::NotYet(run.status.to_string()) })
         };
-        let expired = || {
-            let message = format!("the prompt had not ended within {:?}", limit.unwrap_or_default());
-            Error::new(ErrorKind::WaitTimeout, "wait_timeout", message)
-                .with_delivery(Delivery::Answered)
+        let expired = |state| {
+            wait::late("the prompt had not ended", limit, state)
                 .with_sandbox_id(Some(self.sandbox.id().to_owned()))
         };
         wait::poll(&**self.sandbox.api().clock(), Pace::new(), limit, look, expired).await
@@ -213,6 +229,26 @@ impl AsyncPromptRun {
     /// # Errors
     ///
     /// [`InvalidInput`](ErrorKind::InvalidInput): the options ask for what the service cannot take.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # let server = MockServer::start(); let client = server.client();
+    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
+    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true}}))).always();
+    /// # let page = json!({"ok": true, "type": "events.list", "id": "x", "events": [
+    /// #     {"id": "r1", "type": "response", "timestamp": 1, "taskId": "p1", "data": {"content": "Done."}}]});
+    /// # server.on(Operation::Events).reply(Reply::json(page)).always();
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// use sandboxer::{EventMode, EventOptions};
+    ///
+    /// let options = EventOptions::new().mode(EventMode::Poll).kind("response");
+    /// let mut events = sandbox.prompt_run("p1").events_with(options)?;
+    /// while let Some(event) = events.next().await {
+    ///     assert_eq!(event?.id(), Some("r1"));
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn events_with(&self, options: EventOptions) -> Result<EventStream> {
         let mut options = options.task(&*self.prompt_id);
         if options.conversations().is_empty()

@@ -14,6 +14,20 @@ use serde_json::Value;
 use std::fmt;
 
 /// What goes with a request of [`Api::request`]: query, JSON body, headers.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+/// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+/// use sandboxer::RequestOptions;
+///
+/// let name = RequestOptions::new().json(serde_json::json!({"name": "demo"})).header("X-Trace", "7");
+/// let made = client.api().request(http::Method::POST, "/sandboxes", name).await?;
+/// assert_eq!(made["type"], "sandbox.created");
+/// let first = RequestOptions::new().query("limit", 1);
+/// let list = client.api().request(http::Method::GET, "/sandboxes", first).await?;
+/// assert_eq!(list["sandboxes"][0]["id"], made["sandbox"]["id"]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Default)]
 pub struct RequestOptions {
     query: Vec<(String, String)>,
@@ -97,13 +111,13 @@ impl Api {
     /// the key is sent nowhere else. A `GET` or `HEAD` is repeated as reads are, anything else only when it was not sent or
     /// the service says that the same request may be sent again.
     ///
-    /// ```no_run
-    /// use sandboxer::{AsyncSandboxer, RequestOptions};
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// use sandboxer::RequestOptions;
     ///
-    /// # async fn run() -> sandboxer::Result<()> {
-    /// let client = AsyncSandboxer::from_env()?;
     /// let page = client.api().request(http::Method::GET, "/sandboxes", RequestOptions::new().query("limit", 5)).await?;
-    /// println!("{}", page["sandboxes"]);
+    /// assert_eq!(page["type"], "sandbox.list");
     /// # Ok(()) }
     /// ```
     ///

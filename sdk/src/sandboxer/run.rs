@@ -41,12 +41,14 @@ use crate::{
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
 /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
 /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-/// let mut run = sandbox.exec_stream("echo one; echo two >&2").await?;
+/// let mut run = sandbox.exec_stream("echo one; echo two >&2").await?.keep_output(1 << 20);
+/// assert!(run.command_id().is_some() && run.outcome().is_none());
 /// while let Some(chunk) = run.next().await {
 ///     let chunk = chunk?;
 ///     println!("{}: {}", chunk.stream(), chunk.text().trim_end());
 /// }
-/// assert_eq!(run.wait().await?.exit_code(), Some(0));
+/// let output = run.wait().await?;
+/// assert_eq!((output.exit_code(), &*output.stdout_text()), (Some(0), "one\n"));
 /// # Ok(()) }
 /// ```
 #[must_use = "the output is read when it is asked for"]

@@ -26,6 +26,12 @@ use crate::{
 /// let sandbox = client.create(Create::new().name("demo")).await?;
 /// let output = sandbox.exec("echo hello").await?.check()?;
 /// assert_eq!(output.stdout_text(), "hello\n");
+///
+/// sandbox.files().write("note", "kept").await?;
+/// let command = sandbox.start("sleep 60").await?;
+/// sandbox.command(command.process_id()).kill().await?; // another handle to the same command
+/// assert_eq!(sandbox.info().unwrap().id, sandbox.id());
+/// sandbox.api().stop(sandbox.id(), Default::default()).await?; // what the verb `stop` calls
 /// sandbox.delete().await?;
 /// # Ok(()) }
 /// ```

@@ -72,4 +72,18 @@ impl AsyncSandboxer {
         reaper::drain(self.api().shared()).await;
         self.api().shared().close();
     }
+
+    /// Whether it was [closed](Self::close), by this client, a clone or a view.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// assert!(!client.is_closed());
+    /// client.close().await;
+    /// assert!(client.is_closed());
+    /// # Ok(()) }
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        self.api().shared().check_open().is_err()
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     Api, AsyncSandboxer,
     sandbox::AsyncSandbox,
-    wait::{Pace, Verdict, poll},
+    wait::{Look, Pace, Verdict, late, poll},
 };
 use crate::{
     error::{Delivery, Error, ErrorKind, Result},
@@ -111,7 +111,7 @@ impl AsyncSandbox {
             let stop = self.api().get_stop(self.id(), stop_id).await?.stop;
             let reason = stop.error.as_deref().unwrap_or("no reason was given");
             match stop.status {
-                StopStatus::Completed => Ok(Some(())),
+                StopStatus::Completed => Ok(Look::Found(())),
                 StopStatus::Failing => {
                     Err(self.refused("stop_failing", format!("the disk cannot be saved yet: {reason}")))
                 }
@@ -119,10 +119,11 @@ impl AsyncSandbox {
                     let message = "the sandbox was resumed while it was stopping".to_owned();
                     Err(self.refused("stop_superseded", message))
                 }
-                _ => Ok(None),
+                status => Ok(Look::NotYet(status.to_string())),
             }
         };
-        let expired = || self.late("the stop had not ended", limit);
+        let expired =
+            |state| late("the stop had not ended", limit, state).with_sandbox_id(Some(self.id().to_owned()));
         poll(&**self.api().clock(), Pace::steady(PAUSE), limit, look, expired).await
     }
 
@@ -133,10 +134,6 @@ impl AsyncSandbox {
             .with_details(state)
             .with_delivery(Delivery::Answered)
             .with_sandbox_id(Some(self.id().to_owned()))
-    }
-
-    fn late(&self, what: &str, limit: Option<Duration>) -> Error {
-        late(what, limit).with_sandbox_id(Some(self.id().to_owned()))
     }
 }
 
@@ -172,9 +169,9 @@ impl AsyncSandboxer {
             let operation = api.get_deletion_operation(operation_id).await?.operation;
             let gone = operation.status == DeletionStatus::Completed
                 || operation.kind == DeletionKind::Sandbox && is_gone(api, &operation.target_id).await?;
-            Ok(gone.then_some(operation))
+            Ok(if gone { Look::Found(operation) } else { Look::NotYet(operation.status.to_string()) })
         };
-        let expired = || late("the deletion was not done", limit);
+        let expired = |state| late("the deletion was not done", limit, state);
         poll(&**api.clock(), Pace::steady(PAUSE), limit, look, expired).await
     }
 }
@@ -190,10 +187,4 @@ async fn is_gone(api: &Api, sandbox_id: &str) -> Result<bool> {
 /// The limit of a wait: what was asked for, else the view's total limit if it is set, else `default`.
 pub(super) fn limit_of(api: &Api, asked: Option<Duration>, default: Duration) -> Option<Duration> {
     asked.or_else(|| explicit_total(api.options())).or(Some(default))
-}
-
-/// The error of a wait that took too long.
-pub(super) fn late(what: &str, limit: Option<Duration>) -> Error {
-    let message = format!("{what} within {:?}", limit.unwrap_or_default());
-    Error::new(ErrorKind::WaitTimeout, "wait_timeout", message).with_delivery(Delivery::Answered)
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Range, sync::Arc};
 
-use super::{Api, AsyncSandboxer, sandbox::AsyncSandbox};
+use super::{Api, AsyncSandboxer, given, sandbox::AsyncSandbox, transfer::Wanted};
 use crate::{
     error::{Error, Result},
     models::{
@@ -18,7 +18,7 @@ use crate::{
 /// ```
 /// use sandboxer::SnapshotListOptions;
 ///
-/// let options = SnapshotListOptions::new().sort("asc").limit(10);
+/// let options = SnapshotListOptions::new().sort("asc").limit(10).cursor("c_1");
 /// # let _ = options;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,6 +52,11 @@ impl SnapshotListOptions {
         self.cursor = Some(cursor.into());
         self
     }
+
+    fn check(&self) -> Result<()> {
+        given::filled("sort", self.sort.as_ref().map(SortOrder::as_str))?;
+        given::filled("cursor", self.cursor.as_deref())
+    }
 }
 
 /// Which file or folder of a snapshot to download, and which of its bytes.
@@ -60,8 +65,9 @@ impl SnapshotListOptions {
 /// use sandboxer::SnapshotFile;
 ///
 /// let head = SnapshotFile::new("app/log.txt").bytes(0..1024);
+/// let rest = SnapshotFile::new("app/log.txt").from_offset(1024);
 /// let tail = SnapshotFile::new("app/log.txt").last(1024);
-/// # let _ = (head, tail);
+/// # let _ = (head, rest, tail);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use = "options do nothing until a verb takes them"]
@@ -104,7 +110,20 @@ impl SnapshotFile {
         self
     }
 
-    fn request(self) -> Result<GetSnapshotFileParams> {
+    /// The bytes that are asked for.
+    pub(super) fn wanted(&self) -> Wanted {
+        match &self.bytes {
+            Bytes::All => Wanted::All,
+            Bytes::Between(range) => Wanted::Between(range.start, range.end.checked_sub(1)),
+            Bytes::From(offset) => Wanted::Between(*offset, None),
+            Bytes::Last(count) => Wanted::Last(*count),
+        }
+    }
+
+    pub(super) fn request(self) -> Result<GetSnapshotFileParams> {
+        if self.path.contains('\0') {
+            return Err(Error::invalid_input("path", "must not contain a NUL character"));
+        }
         let request = GetSnapshotFileParams::new().path(self.path);
         match self.bytes {
             Bytes::All => Ok(request),
@@ -130,6 +149,7 @@ impl SnapshotFile {
 /// #     "treeAvailable": true, "truncated": false, "fileCount": 1, "totalSizeBytes": 3,
 /// #     "entries": [{"path": "note", "kind": "file", "size": 3}]})));
 /// let snapshot = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e");
+/// println!("{}", snapshot.id());
 /// for entry in snapshot.tree().await?.entries {
 ///     println!("{}", entry.path);
 /// }
@@ -137,8 +157,8 @@ impl SnapshotFile {
 /// ```
 #[derive(Clone)]
 pub struct AsyncSnapshot {
-    api: Api,
-    id: Arc<str>,
+    pub(super) api: Api,
+    pub(super) id: Arc<str>,
 }
 
 impl AsyncSnapshot {
@@ -174,6 +194,7 @@ impl AsyncSnapshot {
     ///
     /// A part is answered with the status 206 and a `Content-Range` header; `X-Snapshot-Entry-Kind` tells what it is.
     /// The `range` of [`SnapshotFile`] is asked for, not enforced: a service that does not know it sends the whole file.
+    /// [`download_with`](Self::download_with) enforces it, and goes on after a cut.
     ///
     /// # Errors
     ///
@@ -269,6 +290,9 @@ impl AsyncSandboxer {
     /// # Ok(()) }
     /// ```
     pub fn snapshots(&self, options: SnapshotListOptions) -> Pager<SnapshotSummary> {
+        if let Err(error) = options.check() {
+            return Pager::failing(error);
+        }
         let api = self.api().clone();
         Pager::new(options.limit, options.cursor, move |page: PageRequest| {
             let api = api.clone();
@@ -309,6 +333,9 @@ impl AsyncSandbox {
     /// # Ok(()) }
     /// ```
     pub fn snapshots(&self, options: SnapshotListOptions) -> Pager<SnapshotSummary> {
+        if let Err(error) = options.check() {
+            return Pager::failing(error);
+        }
         let sandbox = self.clone();
         Pager::new(options.limit, options.cursor, move |page: PageRequest| {
             let sandbox = sandbox.clone();

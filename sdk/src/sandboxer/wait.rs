@@ -1,6 +1,11 @@
 //! Waiting for a sandbox to reach a state.
 
-use std::{future::Future, pin::pin, time::Duration};
+use std::{
+    future::Future,
+    pin::pin,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use futures_util::future::{Either, select};
 
@@ -28,6 +33,13 @@ pub(crate) enum Verdict {
     Reached,
     NotYet,
     Failed(Error),
+}
+
+/// What one look has found.
+pub(crate) enum Look<T> {
+    Found(T),
+    /// Not yet; what it is now.
+    NotYet(String),
 }
 
 /// The pauses between looks: one that a start within milliseconds does not notice, then a tenth of a second, growing to
@@ -60,25 +72,33 @@ impl Pace {
     }
 }
 
-/// Looks until the verdict is in, for at most `limit`: a look in flight when the limit runs out is dropped.
+/// Looks until the verdict is in, for at most `limit`: a look in flight when the limit runs out is dropped. `expired` is
+/// told what the last look has seen.
 pub(crate) async fn poll<T, L, Fut>(
     clock: &dyn Clock,
     mut pace: Pace,
     limit: Option<Duration>,
     mut look: L,
-    expired: impl FnOnce() -> Error,
+    expired: impl FnOnce(Option<String>) -> Error,
 ) -> Result<T>
 where
     L: FnMut(Duration) -> Fut,
-    Fut: Future<Output = Result<Option<T>>>,
+    Fut: Future<Output = Result<Look<T>>>,
 {
     let start = clock.elapsed();
+    let last = Mutex::new(None);
+    let last = || last.lock().unwrap_or_else(PoisonError::into_inner);
     let looking = pin!(async {
         loop {
-            if let Some(found) = look(clock.elapsed().saturating_sub(start)).await? {
-                return Ok(found);
+            match look(clock.elapsed().saturating_sub(start)).await? {
+                Look::Found(found) => return Ok(found),
+                Look::NotYet(state) => *last() = Some(state),
             }
             clock.sleep(pace.next()).await;
+            if limit.is_some_and(|limit| clock.elapsed() >= start.saturating_add(limit)) {
+                // A look that begins now could not end in time.
+                return std::future::pending().await;
+            }
         }
     });
     let Some(limit) = limit else { return looking.await };
@@ -87,10 +107,10 @@ where
         Either::Left((Err(error), _))
             if error.kind() == ErrorKind::Timeout && clock.elapsed() >= start.saturating_add(limit) =>
         {
-            Err(expired())
+            Err(expired(last().take()))
         }
         Either::Left((found, _)) => found,
-        Either::Right(((), _)) => Err(expired()),
+        Either::Right(((), _)) => Err(expired(last().take())),
     }
 }
 
@@ -100,6 +120,17 @@ impl AsyncSandbox {
     /// # Errors
     ///
     /// As [`wait_for_state`](Self::wait_for_state), with a limit of 5 minutes or the view's total limit.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// use sandboxer::Create;
+    ///
+    /// let sandbox = client.create(Create::new().wait(false)).await?;
+    /// sandbox.wait_until_ready().await?;
+    /// assert!(sandbox.exec("true").await?.success());
+    /// # Ok(()) }
+    /// ```
     pub async fn wait_until_ready(&self) -> Result<()> {
         self.wait_for_state(&READY, None).await
     }
@@ -110,7 +141,8 @@ impl AsyncSandbox {
     ///
     /// # Errors
     ///
-    /// [`WaitTimeout`](ErrorKind::WaitTimeout) at the limit, a look in flight included;
+    /// [`WaitTimeout`](ErrorKind::WaitTimeout) at the limit, a look in flight included, with the state last
+    /// read in its message and, as `state`, in its details;
     /// [`SandboxState`](ErrorKind::SandboxState) with the code `sandbox_<state>` as soon as it has failed (`error`), was
     /// cancelled for want of a machine (`cancelled`) or is stopped (`archived`) and that is not what is waited for;
     /// whatever reading it failed with.
@@ -125,6 +157,9 @@ impl AsyncSandbox {
     /// # Ok(()) }
     /// ```
     pub async fn wait_for_state(&self, states: &[SandboxState], limit: Option<Duration>) -> Result<()> {
+        if states.is_empty() {
+            return Err(Error::invalid_input("states", "must have at least one state"));
+        }
         self.watch(self.wait_limit(limit, READY_LIMIT), &wanted(states), |sandbox, _| {
             if states.contains(&sandbox.state) {
                 return Verdict::Reached;
@@ -189,22 +224,16 @@ impl AsyncSandbox {
         verdict: impl Fn(&Sandbox, Duration) -> Verdict,
     ) -> Result<()> {
         let verdict = &verdict;
-        let expired = || {
-            let state = self.info().map(|info| info.state.to_string());
-            let message = format!(
-                "the sandbox was not {wanted} within {:?}; its state was `{}` when last read",
-                limit.unwrap_or_default(),
-                state.as_deref().unwrap_or("unknown"),
-            );
-            Error::new(ErrorKind::WaitTimeout, "wait_timeout", message)
-                .with_delivery(Delivery::Answered)
+        let expired = |state: Option<String>| {
+            let state = state.or_else(|| self.info().map(|info| info.state.to_string()));
+            late(&format!("the sandbox was not {wanted}"), limit, state)
                 .with_sandbox_id(Some(self.id().to_owned()))
         };
         let look = async |waited| {
             let info = self.refresh().await?;
             match verdict(&info, waited) {
-                Verdict::Reached => Ok(Some(())),
-                Verdict::NotYet => Ok(None),
+                Verdict::Reached => Ok(Look::Found(())),
+                Verdict::NotYet => Ok(Look::NotYet(info.state.to_string())),
                 Verdict::Failed(error) => Err(error),
             }
         };
@@ -231,6 +260,16 @@ impl AsyncSandbox {
     }
 }
 
+/// The error of a wait that took too long, with what was last seen.
+pub(super) fn late(what: &str, limit: Option<Duration>, state: Option<String>) -> Error {
+    let seen = state.as_deref().unwrap_or("unknown");
+    let limit = limit.unwrap_or_default();
+    let message = format!("{what} within {limit:?}; its state was `{seen}` when last read");
+    Error::new(ErrorKind::WaitTimeout, "wait_timeout", message)
+        .with_details(state.map(|state| serde_json::json!({ "state": state })))
+        .with_delivery(Delivery::Answered)
+}
+
 fn wanted(states: &[SandboxState]) -> String {
     let names: Vec<&str> = states.iter().map(SandboxState::as_str).collect();
     format!("`{}`", names.join("` or `"))
@@ -254,8 +293,8 @@ mod tests {
         }
     }
 
-    fn expired() -> Error {
-        Error::new(ErrorKind::WaitTimeout, "wait_timeout", "late")
+    fn expired(state: Option<String>) -> Error {
+        late("it was not there", None, state)
     }
 
     #[tokio::test]
@@ -263,7 +302,10 @@ mod tests {
         for reached in [0, 150, 700, 1200, 1300] {
             let clock = ManualClock::new();
             let reached = Duration::from_millis(reached);
-            let look = async |_| Ok((clock.elapsed() >= reached).then(|| clock.elapsed()));
+            let look = async |_| {
+                let now = clock.elapsed();
+                Ok(if now >= reached { Look::Found(now) } else { Look::NotYet("on its way".to_owned()) })
+            };
             let seen =
                 run(&clock, poll(&clock, Pace::new(), Some(READY_LIMIT), look, expired)).await.unwrap();
             assert!(seen <= reached + Duration::from_millis(350), "{reached:?} seen at {seen:?}");
@@ -276,7 +318,7 @@ mod tests {
         let looks = Cell::new(0);
         let look = async |_| {
             looks.set(looks.get() + 1);
-            Ok(None::<()>)
+            Ok(Look::<()>::NotYet(looks.get().to_string()))
         };
         let error = run(&clock, poll(&clock, Pace::new(), Some(Duration::from_secs(60)), look, expired))
             .await
@@ -284,12 +326,13 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::WaitTimeout);
         assert_eq!(clock.elapsed(), Duration::from_secs(60));
         assert!((30..=40).contains(&looks.get()), "{} looks", looks.get());
+        assert!(error.message().contains(&format!("`{}` when last read", looks.get())), "{error}");
     }
 
     #[tokio::test]
     async fn the_limit_holds_while_a_look_is_in_flight() {
         let clock = ManualClock::new();
-        let look = async |_| -> Result<Option<()>> { std::future::pending().await };
+        let look = async |_| -> Result<Look<()>> { std::future::pending().await };
         let error = run(&clock, poll(&clock, Pace::new(), Some(Duration::from_secs(3)), look, expired))
             .await
             .unwrap_err();

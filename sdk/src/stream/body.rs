@@ -23,6 +23,27 @@ type Source = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send + Sync>>;
 /// A connection that breaks is an error of kind [`StreamCut`](ErrorKind::StreamCut), silence beyond the `idle` limit one of
 /// kind [`Timeout`](ErrorKind::Timeout); nothing follows an error. Dropping the body closes its connection; what the service
 /// does goes on.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+/// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+/// # let sandbox = client.create(sandboxer::Create::new()).await?;
+/// use sandboxer::models::ArtifactParams;
+///
+/// sandbox.files().write("data.bin", "0123456789").await?;
+/// let mut body = sandbox.api().artifact(sandbox.id(), ArtifactParams::new("data.bin")).await?;
+/// assert_eq!((body.status().as_u16(), body.content_length()), (200, Some(10)));
+/// assert!(body.content_type().is_some() && body.headers().contains_key("content-type"));
+/// println!("{:?}", body.request_id());
+/// while let Some(piece) = body.next().await {
+///     print!("{}", String::from_utf8_lossy(&piece?));
+/// }
+/// assert_eq!(body.received(), 10);
+///
+/// let again = sandbox.api().artifact(sandbox.id(), ArtifactParams::new("data.bin")).await?;
+/// assert_eq!(&again.collect(1 << 20).await?[..], b"0123456789");
+/// # Ok(()) }
+/// ```
 pub struct ByteBody {
     source: Option<Source>,
     context: Context,

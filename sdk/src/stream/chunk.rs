@@ -5,6 +5,12 @@ use std::{borrow::Cow, fmt};
 use bytes::Bytes;
 
 /// One of the two streams a command writes to.
+///
+/// ```
+/// use sandboxer::stream::OutputStream;
+///
+/// assert_eq!(OutputStream::Stderr.as_str(), "stderr");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OutputStream {
     /// Standard output.
@@ -49,6 +55,7 @@ pub struct Gap {
 /// let chunk = Chunk::Stdout("made in €\n".into());
 /// assert_eq!(chunk.stream(), OutputStream::Stdout);
 /// assert_eq!(chunk.text(), "made in €\n");
+/// assert_eq!(chunk.bytes().len(), 12);
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -23,6 +23,11 @@ impl LineDecoder {
         Self { carry: BytesMut::new(), piece: Bytes::new(), limit, lines: 0 }
     }
 
+    /// Changes how long a line may be.
+    pub(crate) fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
     /// Takes the next piece; the lines of the one before must have been taken out.
     pub(crate) fn push(&mut self, piece: Bytes) {
         debug_assert!(self.piece.is_empty(), "lines are taken out before the next piece comes");

@@ -8,7 +8,6 @@ pub(crate) mod frames;
 pub(crate) mod kept;
 pub(crate) mod lines;
 mod pager;
-#[allow(dead_code, reason = "event streams are the one reader")]
 pub(crate) mod sse;
 mod text;
 

@@ -49,6 +49,10 @@ type Fetching<T> = Pin<Box<dyn Future<Output = Result<Page<T>>> + Send>>;
 /// let rest = list.collect().await?;
 /// assert_eq!(rest.len(), 2);
 /// assert!(rest.iter().all(|sandbox| sandbox.id() != first.id()));
+///
+/// let mut pages = client.list(ListOptions::new());
+/// assert_eq!(pages.next_page().await.unwrap()?.len(), 3);
+/// assert!(pages.next_page().await.is_none());
 /// # Ok(()) }
 /// ```
 #[must_use = "a list is read when it is asked for items"]
@@ -81,6 +85,15 @@ impl<T> Pager<T> {
             seen: HashSet::new(),
             left: limit,
         }
+    }
+
+    /// A list that cannot be read at all.
+    pub(crate) fn failing(error: Error) -> Self
+    where
+        T: 'static,
+    {
+        let nothing = |_| std::future::pending();
+        Self { next: Next::Failure(error), ..Self::new(None, None, nothing) }
     }
 
     /// The next item; `None` at the end of the list.

@@ -163,6 +163,11 @@ async fn read_whole(context: &Context, mut response: Response) -> Result<Respons
             }
         }
     }
+    let has_no_body = matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT);
+    if has_no_body && body.is_empty() && context.plan.reading == Reading::Json {
+        // Nothing is all that these two can say, so it is the whole answer and not half of one.
+        body = BytesMut::from(&b"{}"[..]);
+    }
     let wanted = context.plan.reading == Reading::Json || !body.is_empty();
     if wanted && serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_err_and(|error| error.is_eof()) {
         let message = format!("the answer's JSON ends early, after {} bytes", body.len());

@@ -22,6 +22,7 @@ pub(super) fn org_of(dialect: Dialect) -> HeaderName {
 /// idempotency key, the caller's headers; the key comes last, so that nothing replaces it.
 pub(crate) fn fill(context: &Context, headers: &mut HeaderMap) -> Result<()> {
     let (shared, plan) = (&context.shared, &context.plan);
+    plan.options.timeouts.check()?;
     // The engine's document version; the service knows no such header.
     headers.remove("api-version");
     headers.insert(header::USER_AGENT, shared.user_agent());

@@ -6,6 +6,7 @@ pub(crate) mod connect;
 mod context;
 mod dialect;
 mod failure;
+pub(crate) mod foreign;
 mod headers;
 mod hooks;
 mod ids;

@@ -1,6 +1,6 @@
 //! The extractor for axum.
 
-use super::{error::WebhookError, event::WebhookEvent, verifier::Verifier};
+use super::{WebhookEvent, error::WebhookError, verifier::Verifier};
 use axum_core::{
     RequestExt as _,
     body::Body,

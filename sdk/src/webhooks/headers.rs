@@ -1,17 +1,20 @@
 //! The headers that carry signatures, taken out of whatever holds a request's headers.
 
-use super::{error::WebhookError, scheme::Scheme};
+use super::{
+    error::WebhookError,
+    scheme::{BOAT, SANDBOXER, Scheme},
+};
 use http::HeaderMap;
 use std::collections::{BTreeMap, HashMap};
 
 const NAMES: [&str; 7] = [
-    "Sandboxer-Signature",
-    "X-Sandboxer-Signature",
-    "X-Sandboxer-Timestamp",
-    "X-Sandboxer-Delivery",
-    "X-Ascii-Signature",
-    "X-Ascii-Timestamp",
-    "X-Ascii-Delivery",
+    Scheme::Signature.signature_header(),
+    SANDBOXER.signature,
+    SANDBOXER.timestamp,
+    SANDBOXER.delivery,
+    BOAT.signature,
+    BOAT.timestamp,
+    BOAT.delivery,
 ];
 
 /// The signature headers of one delivery, whatever the web framework keeps headers in. Names are compared without regard

@@ -6,11 +6,11 @@
 //! what is not answered so is delivered again, up to 8 times.
 //!
 //! ```
-//! use sandboxer::webhooks::{Verifier, WebhookError, WebhookEventKind};
+//! use sandboxer::webhooks::{Verifier, WebhookError, WebhookEventType};
 //!
 //! fn receive(verifier: &Verifier, headers: &http::HeaderMap, body: &[u8]) -> u16 {
 //!     match verifier.parse(headers, body) {
-//!         Ok(event) if event.kind == WebhookEventKind::Archived => 200, // remember event.id, then the work
+//!         Ok(event) if event.kind == WebhookEventType::SandboxArchived => 200, // remember event.id, then the work
 //!         Ok(_) => 204,
 //!         Err(WebhookError::BadPayload { .. }) => 400,
 //!         Err(_) => 401,
@@ -24,6 +24,26 @@
 //! assert_eq!(receive(&verifier, &headers, body), 200);
 //! assert_eq!(receive(&verifier, &http::HeaderMap::new(), body), 401);
 //! # Ok::<(), WebhookError>(())
+//! ```
+//!
+//! What an event tells is a [`WebhookEvent`]; what happened is its `kind`, which a program matches on. A type that is not
+//! known here is kept, and so are fields:
+//!
+//! ```
+//! use sandboxer::webhooks::{WebhookEvent, WebhookEventType};
+//!
+//! let event: WebhookEvent = serde_json::from_str(
+//!     r#"{"id":"evt_1","type":"sandbox.degraded","createdAt":"2026-01-01T00:00:00.000Z","attempt":1,
+//!         "data":{"sandbox":{"id":"bx_23456789","name":"demo"},"state":"running","reason":"network"}}"#,
+//! )?;
+//! match &event.kind {
+//!     WebhookEventType::SandboxDegraded => assert_eq!(event.data.reason.as_deref(), Some("network")),
+//!     WebhookEventType::Unknown(kind) => println!("a new kind: {kind}"),
+//!     known => println!("{known}: {}", known.meaning().unwrap_or_default()),
+//! }
+//! assert_eq!((event.data.sandbox.name.as_str(), &event.unknown_fields["attempt"]), ("demo", &1.into()));
+//! assert_eq!(WebhookEventType::from("sandbox.moved"), "sandbox.moved");
+//! # Ok::<(), serde_json::Error>(())
 //! ```
 //!
 //! * **Rotation**: [`Verifier::also_accept`] takes the old secret for a while; [`Verified::secret`] tells when it is no
@@ -47,9 +67,10 @@ mod verifier;
 
 #[cfg(feature = "axum")]
 pub use self::axum::{MAX_WEBHOOK_BODY, Webhook, WebhookRejection};
+pub use crate::generated::models::{WebhookEvent, WebhookEventData, WebhookEventSandbox, WebhookEventType};
+
 pub use self::{
     error::WebhookError,
-    event::{WebhookData, WebhookEvent, WebhookEventKind, WebhookSandbox},
     headers::SignatureHeaders,
     replay::{MemoryReplayGuard, ReplayGuard},
     scheme::Scheme,

@@ -32,7 +32,10 @@ use std::{
 ///     }
 /// }
 ///
-/// let verifier = Verifier::new("whsec_1")?.replay_guard(Everything::default());
+/// let guard = Everything::default();
+/// assert!(guard.first_time("d1", None) && !guard.first_time("d1", None));
+///
+/// let verifier = Verifier::new("whsec_1")?.replay_guard(guard);
 /// let headers = verifier.sign(SystemTime::UNIX_EPOCH, b"{}")?;
 /// assert!(verifier.verify_at(&headers, b"{}", SystemTime::UNIX_EPOCH).is_ok());
 /// assert!(verifier.verify_at(&headers, b"{}", SystemTime::UNIX_EPOCH).is_err());

@@ -1,6 +1,7 @@
 //! The ways a delivery carries its signature, and reading them.
 
 use super::{error::WebhookError, headers::SignatureHeaders};
+use crate::generated::dialects::{Dialect, WebhookHeaders};
 use std::time::{Duration, SystemTime};
 
 /// How a delivery carries its signature. Every signature is an HMAC-SHA256 in hexadecimal whose key is the whole secret,
@@ -28,11 +29,11 @@ pub enum Scheme {
     Boat,
 }
 
-/// The names of the headers of a scheme with a header for each part.
-pub(super) struct Separate {
-    pub(super) delivery: &'static str,
-    pub(super) timestamp: &'static str,
-}
+/// The names of the service's headers.
+pub(super) const SANDBOXER: WebhookHeaders = Dialect::Sandboxer.info().webhook_headers;
+
+/// The names of boat's.
+pub(super) const BOAT: WebhookHeaders = Dialect::Boat.info().webhook_headers;
 
 /// What a delivery says about its signature, not believed yet.
 pub(super) struct Claim<'h> {
@@ -56,19 +57,21 @@ impl Scheme {
     /// ```
     pub const fn signature_header(self) -> &'static str {
         match self {
-            Self::Signature => "Sandboxer-Signature",
-            Self::Delivery => "X-Sandboxer-Signature",
-            Self::Boat => "X-Ascii-Signature",
+            Self::Signature => match SANDBOXER.combined {
+                Some(name) => name,
+                None => SANDBOXER.signature,
+            },
+            Self::Delivery => SANDBOXER.signature,
+            Self::Boat => BOAT.signature,
         }
     }
 
-    pub(super) const fn separate(self) -> Option<Separate> {
+    /// The headers of a scheme with a header for each part.
+    pub(super) const fn separate(self) -> Option<WebhookHeaders> {
         match self {
             Self::Signature => None,
-            Self::Delivery => {
-                Some(Separate { delivery: "X-Sandboxer-Delivery", timestamp: "X-Sandboxer-Timestamp" })
-            }
-            Self::Boat => Some(Separate { delivery: "X-Ascii-Delivery", timestamp: "X-Ascii-Timestamp" }),
+            Self::Delivery => Some(SANDBOXER),
+            Self::Boat => Some(BOAT),
         }
     }
 }

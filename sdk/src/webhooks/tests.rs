@@ -338,7 +338,7 @@ fn odd_events_are_read_as_far_as_they_go() {
     let event = read(r#"{"id":"evt_1","type":"account.low","data":null}"#).unwrap();
     assert_eq!(
         (event.kind, event.data),
-        (WebhookEventKind::Unknown("account.low".into()), WebhookData::default())
+        (WebhookEventType::Unknown("account.low".into()), WebhookEventData::default())
     );
     let event = read(r#"{"id":"evt_1","type":"sandbox.recovered","createdAt":5,"data":{"sandbox":{"id":"bx_1","name":7},"reason":null,"state":"novel"}}"#).unwrap();
     assert_eq!(

@@ -1,8 +1,8 @@
 //! Checking signatures.
 
 use super::{
+    WebhookEvent,
     error::WebhookError,
-    event::WebhookEvent,
     headers::SignatureHeaders,
     keys::{Keys, fingerprint},
     replay::ReplayGuard,
@@ -27,14 +27,14 @@ const TOLERANCE: Duration = Duration::from_secs(300);
 /// are compared in constant time, every one with every secret. Cloning is cheap, and nothing of the secrets is printed.
 ///
 /// ```
-/// use sandboxer::webhooks::{Verifier, WebhookError, WebhookEventKind};
+/// use sandboxer::webhooks::{Verifier, WebhookError, WebhookEventType};
 ///
 /// let verifier = Verifier::new("whsec_new")?.also_accept("whsec_old")?;
 /// # use sandboxer::clock::{Clock, SystemClock};
 /// # let body = br#"{"id":"evt_1","type":"sandbox.ready","data":{"sandbox":{"id":"bx_23456789","name":"demo"}}}"#;
 /// # let headers = Verifier::new("whsec_old")?.sign(SystemClock::new().now(), body)?;
 /// let event = verifier.parse(&headers, body)?; // as they came with the request
-/// assert_eq!(event.kind, WebhookEventKind::Ready);
+/// assert_eq!(event.kind, WebhookEventType::SandboxReady);
 /// assert_eq!(event.data.sandbox.id, "bx_23456789");
 ///
 /// assert_eq!(verifier.parse(&headers, b"{ }"), Err(WebhookError::NoMatchingSignature));

@@ -8,6 +8,17 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 /// Environment variables by name. Printing them shows names only; what may be in them is checked before they are sent.
+///
+/// ```
+/// use sandboxer::wire::EnvMap;
+///
+/// let mut variables = EnvMap::new();
+/// assert!(variables.is_empty());
+/// variables.insert("CI", "1");
+/// assert_eq!((variables.get("CI"), variables.len()), (Some("1"), 1));
+/// assert_eq!(variables.iter().next(), Some(("CI", "1")));
+/// assert!(!format!("{variables:?}").contains('1'), "values are never printed");
+/// ```
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EnvMap(BTreeMap<String, String>);

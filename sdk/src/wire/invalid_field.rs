@@ -3,6 +3,13 @@
 use std::fmt;
 
 /// A field of a request that is out of its limits: which one, and what is allowed. Values are never part of it.
+///
+/// ```
+/// use sandboxer::wire::InvalidField;
+///
+/// let fault = InvalidField::new("ttlSeconds", "must be from 1 to 2592000");
+/// assert!(fault.to_string().contains("ttlSeconds"));
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidField {

@@ -5,12 +5,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// What to do with a field: leave it as it is, send `null`, or send a value.
 ///
 /// ```
-/// use sandboxer::models::UpdateSandboxRequest;
+/// use sandboxer::{models::UpdateSandboxRequest, wire::Patch};
 ///
 /// let json = |request| serde_json::to_string(&request).unwrap();
 /// assert_eq!(json(UpdateSandboxRequest::new()), "{}");
 /// assert_eq!(json(UpdateSandboxRequest::new().ttl_seconds(None)), r#"{"ttlSeconds":null}"#);
 /// assert_eq!(json(UpdateSandboxRequest::new().ttl_seconds(60)), r#"{"ttlSeconds":60}"#);
+///
+/// let minutes = Patch::Value(2);
+/// assert_eq!((minutes.value(), minutes.map(|n| n * 60).into_value()), (Some(&2), Some(120)));
+/// assert!(Patch::<i64>::default().is_unset() && Patch::<i64>::Null.is_null());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Patch<T> {

@@ -6,6 +6,14 @@ use serde::{Deserialize, Serialize};
 
 /// A text that gives access to something: a key, a token, or a URL that carries one. Printing it shows `[redacted]`; it is
 /// serialized as it is, since that is how it travels.
+///
+/// ```
+/// use sandboxer::wire::Secret;
+///
+/// let secret = Secret::new("hush");
+/// assert_eq!((secret.expose(), format!("{secret} {secret:?}").contains("hush")), ("hush", false));
+/// assert!(!secret.is_empty());
+/// ```
 #[derive(Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);

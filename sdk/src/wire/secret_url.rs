@@ -15,6 +15,7 @@ use url::Url;
 /// let url = client.sandbox("bx_22222222").host(3000).await?;
 /// assert_eq!(url.to_string(), "https://calm-3000.box.example/[redacted]");
 /// assert_eq!(url.expose(), "https://calm-3000.box.example/?_token=hush");
+/// assert_eq!(url.to_url().host_str(), Some("calm-3000.box.example"));
 /// # Ok(()) }
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]

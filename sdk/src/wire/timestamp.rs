@@ -6,6 +6,16 @@ use serde::{Deserialize, Serialize};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 /// A point in time, kept as the service wrote it: usually RFC 3339, but any text is read and written back unchanged.
+///
+/// ```
+/// use sandboxer::wire::Timestamp;
+/// use std::time::{Duration, SystemTime};
+///
+/// let at: Timestamp = serde_json::from_str(r#""2026-01-01T00:00:00.500Z""#)?;
+/// assert_eq!(at.as_str(), "2026-01-01T00:00:00.500Z");
+/// assert_eq!(at.to_system_time(), Some(SystemTime::UNIX_EPOCH + Duration::from_millis(1_767_225_600_500)));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(String);

@@ -7,6 +7,15 @@ use serde_json::{Map, Value};
 
 /// Fields that an answer holds and the models do not name, as they came; they are written back unchanged. Reads like the
 /// map it is. Printing it shows names only, since a value that nobody knows may be a secret.
+///
+/// ```
+/// use sandboxer::models::Sandbox;
+///
+/// let info: Sandbox = serde_json::from_str(r#"{"id":"bx_23456789","state":"ready","colour":"blue"}"#)?;
+/// assert_eq!(info.unknown_fields["colour"], "blue");
+/// assert_eq!(info.unknown_fields.into_inner().len(), 1);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UnknownFields(Map<String, Value>);

@@ -8,15 +8,15 @@
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ConnectionMethod {
-    /// `github`
+    /// `github`.
     Github,
-    /// `google`
+    /// `google`.
     Google,
-    /// `email`
+    /// `email`.
     Email,
-    /// `service`
+    /// `service`.
     Service,
-    /// `agentid`
+    /// `agentid`.
     Agentid,
     /// A value that is not known here.
     Unknown(String),
@@ -32,11 +32,11 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AccountStatus {
-    /// `active`
+    /// `active`.
     Active,
-    /// `suspended`
+    /// `suspended`.
     Suspended,
-    /// `closed`
+    /// `closed`.
     Closed,
     /// A value that is not known here.
     Unknown(String),

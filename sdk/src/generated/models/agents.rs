@@ -9,25 +9,25 @@
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PromptProvider {
-    /// `codex`
+    /// `codex`.
     Codex,
-    /// `claude-code`
+    /// `claude-code`.
     ClaudeCode,
-    /// `claude`
+    /// `claude`.
     Claude,
-    /// `pi`
+    /// `pi`.
     Pi,
-    /// `opencode`
+    /// `opencode`.
     Opencode,
-    /// `prime-agent`
+    /// `prime-agent`.
     PrimeAgent,
-    /// `prime`
+    /// `prime`.
     Prime,
-    /// `kimi`
+    /// `kimi`.
     Kimi,
-    /// `kimi-code`
+    /// `kimi-code`.
     KimiCode,
-    /// `mistral`
+    /// `mistral`.
     Mistral,
     /// A value that is not known here.
     Unknown(String),
@@ -45,19 +45,19 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Harness {
-    /// `claude`
+    /// `claude`.
     Claude,
-    /// `codex`
+    /// `codex`.
     Codex,
-    /// `pi`
+    /// `pi`.
     Pi,
-    /// `opencode`
+    /// `opencode`.
     Opencode,
-    /// `prime-agent`
+    /// `prime-agent`.
     PrimeAgent,
-    /// `kimi`
+    /// `kimi`.
     Kimi,
-    /// `mistral`
+    /// `mistral`.
     Mistral,
     /// A value that is not known here.
     Unknown(String),
@@ -73,17 +73,17 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PromptRunStatus {
-    /// `sending`
+    /// `sending`.
     Sending,
-    /// `queued`
+    /// `queued`.
     Queued,
-    /// `running`
+    /// `running`.
     Running,
-    /// `finished`
+    /// `finished`.
     Finished,
-    /// `failed`
+    /// `failed`.
     Failed,
-    /// `interrupted`
+    /// `interrupted`.
     Interrupted,
     /// A value that is not known here.
     Unknown(String),
@@ -101,13 +101,13 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SteerMode {
-    /// `native`
+    /// `native`.
     Native,
-    /// `native-continued`
+    /// `native-continued`.
     NativeContinued,
-    /// `fallback`
+    /// `fallback`.
     Fallback,
-    /// `late`
+    /// `late`.
     Late,
     /// A value that is not known here.
     Unknown(String),

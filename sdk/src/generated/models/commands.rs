@@ -8,9 +8,9 @@
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum OutputStreamName {
-    /// `stdout`
+    /// `stdout`.
     Stdout,
-    /// `stderr`
+    /// `stderr`.
     Stderr,
     /// A value that is not known here.
     Unknown(String),
@@ -25,13 +25,13 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CommandMode {
-    /// `sync`
+    /// `sync`.
     Sync,
-    /// `stream`
+    /// `stream`.
     Stream,
-    /// `detached`
+    /// `detached`.
     Detached,
-    /// `process`
+    /// `process`.
     Process,
     /// A value that is not known here.
     Unknown(String),
@@ -47,17 +47,17 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CommandStatus {
-    /// `running`
+    /// `running`.
     Running,
-    /// `exited`
+    /// `exited`.
     Exited,
-    /// `timed_out`
+    /// `timed_out`.
     TimedOut,
-    /// `failed`
+    /// `failed`.
     Failed,
-    /// `killed`
+    /// `killed`.
     Killed,
-    /// `lost`
+    /// `lost`.
     Lost,
     /// A value that is not known here.
     Unknown(String),
@@ -73,11 +73,11 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ProcessStatus {
-    /// `running`
+    /// `running`.
     Running,
-    /// `exited`
+    /// `exited`.
     Exited,
-    /// `lost`
+    /// `lost`.
     Lost,
     /// A value that is not known here.
     Unknown(String),
@@ -93,15 +93,15 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CommandStreamFrameType {
-    /// `started`
+    /// `started`.
     Started,
-    /// `stdout`
+    /// `stdout`.
     Stdout,
-    /// `stderr`
+    /// `stderr`.
     Stderr,
-    /// `exit`
+    /// `exit`.
     Exit,
-    /// `error`
+    /// `error`.
     Error,
     /// A value that is not known here.
     Unknown(String),
@@ -117,19 +117,19 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CommandAttachFrameType {
-    /// `attached`
+    /// `attached`.
     Attached,
-    /// `stdout`
+    /// `stdout`.
     Stdout,
-    /// `stderr`
+    /// `stderr`.
     Stderr,
-    /// `heartbeat`
+    /// `heartbeat`.
     Heartbeat,
-    /// `exit`
+    /// `exit`.
     Exit,
-    /// `reconnect`
+    /// `reconnect`.
     Reconnect,
-    /// `error`
+    /// `error`.
     Error,
     /// A value that is not known here.
     Unknown(String),

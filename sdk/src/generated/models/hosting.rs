@@ -8,9 +8,9 @@
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DesktopTheme {
-    /// `light`
+    /// `light`.
     Light,
-    /// `dark`
+    /// `dark`.
     Dark,
     /// A value that is not known here.
     Unknown(String),
@@ -77,7 +77,6 @@ pub struct HostedPortsResponse {
     #[serde(rename = "type", default)]
     pub kind: String,
     /// The ports, in ascending order.
-    #[serde(default)]
     pub ports: Vec<super::HostedPort>,
     /// Fields that are not known here, as they came.
     #[serde(flatten)]

@@ -8,9 +8,9 @@
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CredentialLane {
-    /// `legacy`
+    /// `legacy`.
     Legacy,
-    /// `scoped-v1`
+    /// `scoped-v1`.
     ScopedV1,
     /// A value that is not known here.
     Unknown(String),
@@ -26,13 +26,13 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ApiKeyPreset {
-    /// `read-only`
+    /// `read-only`.
     ReadOnly,
-    /// `full-sandbox`
+    /// `full-sandbox`.
     FullSandbox,
-    /// `ci`
+    /// `ci`.
     Ci,
-    /// `admin`
+    /// `admin`.
     Admin,
     /// A value that is not known here.
     Unknown(String),
@@ -48,9 +48,9 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ApiKeyResourceKind {
-    /// `sandbox`
+    /// `sandbox`.
     Sandbox,
-    /// `agent`
+    /// `agent`.
     Agent,
     /// A value that is not known here.
     Unknown(String),

@@ -8,11 +8,11 @@
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum NamedSnapshotStatus {
-    /// `saving`
+    /// `saving`.
     Saving,
-    /// `ready`
+    /// `ready`.
     Ready,
-    /// `failed`
+    /// `failed`.
     Failed,
     /// A value that is not known here.
     Unknown(String),
@@ -28,9 +28,9 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SnapshotShareStatus {
-    /// `active`
+    /// `active`.
     Active,
-    /// `revoked`
+    /// `revoked`.
     Revoked,
     /// A value that is not known here.
     Unknown(String),

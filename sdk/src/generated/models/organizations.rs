@@ -8,9 +8,9 @@
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum OrgType {
-    /// `personal`
+    /// `personal`.
     Personal,
-    /// `org`
+    /// `org`.
     Org,
     /// A value that is not known here.
     Unknown(String),
@@ -25,9 +25,9 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum OrgRole {
-    /// `owner`
+    /// `owner`.
     Owner,
-    /// `member`
+    /// `member`.
     Member,
     /// A value that is not known here.
     Unknown(String),

@@ -8,9 +8,9 @@
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CreateStatus {
-    /// `provisioning`
+    /// `provisioning`.
     Provisioning,
-    /// `ready`
+    /// `ready`.
     Ready,
     /// A value that is not known here.
     Unknown(String),
@@ -920,9 +920,9 @@ pub struct RecoverSandboxResponse {
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SandboxVisibility {
-    /// `private`
+    /// `private`.
     Private,
-    /// `shared`
+    /// `shared`.
     Shared,
     /// A value that is not known here.
     Unknown(String),

@@ -8,27 +8,27 @@
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SandboxState {
-    /// `init`
+    /// `init`.
     Init,
-    /// `provisioning`
+    /// `provisioning`.
     Provisioning,
-    /// `provisioned`
+    /// `provisioned`.
     Provisioned,
-    /// `cloning`
+    /// `cloning`.
     Cloning,
-    /// `ready`
+    /// `ready`.
     Ready,
-    /// `idle`
+    /// `idle`.
     Idle,
-    /// `running`
+    /// `running`.
     Running,
-    /// `archiving`
+    /// `archiving`.
     Archiving,
-    /// `archived`
+    /// `archived`.
     Archived,
-    /// `error`
+    /// `error`.
     Error,
-    /// `cancelled`
+    /// `cancelled`.
     Cancelled,
     /// A value that is not known here.
     Unknown(String),
@@ -46,13 +46,13 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SandboxType {
-    /// `small`
+    /// `small`.
     Small,
-    /// `default`
+    /// `default`.
     Default,
-    /// `large`
+    /// `large`.
     Large,
-    /// `xlarge`
+    /// `xlarge`.
     Xlarge,
     /// A value that is not known here.
     Unknown(String),
@@ -68,9 +68,9 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SandboxHealth {
-    /// `ok`
+    /// `ok`.
     Ok,
-    /// `degraded`
+    /// `degraded`.
     Degraded,
     /// A value that is not known here.
     Unknown(String),
@@ -85,11 +85,11 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SandboxAccess {
-    /// `owner`
+    /// `owner`.
     Owner,
-    /// `use`
+    /// `use`.
     Use,
-    /// `view`
+    /// `view`.
     View,
     /// A value that is not known here.
     Unknown(String),
@@ -105,9 +105,9 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum MachineProvider {
-    /// `hetzner`
+    /// `hetzner`.
     Hetzner,
-    /// `baremetal`
+    /// `baremetal`.
     Baremetal,
     /// A value that is not known here.
     Unknown(String),
@@ -123,15 +123,15 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SnapshotStatus {
-    /// `queued`
+    /// `queued`.
     Queued,
-    /// `in_progress`
+    /// `in_progress`.
     InProgress,
-    /// `completed`
+    /// `completed`.
     Completed,
-    /// `failed`
+    /// `failed`.
     Failed,
-    /// `cancelled`
+    /// `cancelled`.
     Cancelled,
     /// A value that is not known here.
     Unknown(String),
@@ -147,13 +147,13 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SetupStatus {
-    /// `pending`
+    /// `pending`.
     Pending,
-    /// `running`
+    /// `running`.
     Running,
-    /// `done`
+    /// `done`.
     Done,
-    /// `failed`
+    /// `failed`.
     Failed,
     /// A value that is not known here.
     Unknown(String),
@@ -169,13 +169,13 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum StopStatus {
-    /// `pending`
+    /// `pending`.
     Pending,
-    /// `failing`
+    /// `failing`.
     Failing,
-    /// `completed`
+    /// `completed`.
     Completed,
-    /// `superseded`
+    /// `superseded`.
     Superseded,
     /// A value that is not known here.
     Unknown(String),
@@ -191,9 +191,9 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DeletionKind {
-    /// `sandbox`
+    /// `sandbox`.
     Sandbox,
-    /// `snapshot`
+    /// `snapshot`.
     Snapshot,
     /// A value that is not known here.
     Unknown(String),
@@ -209,11 +209,11 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DeletionReason {
-    /// `explicit`
+    /// `explicit`.
     Explicit,
-    /// `zdr`
+    /// `zdr`.
     Zdr,
-    /// `account`
+    /// `account`.
     Account,
     /// A value that is not known here.
     Unknown(String),
@@ -229,13 +229,13 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DeletionStatus {
-    /// `pending`
+    /// `pending`.
     Pending,
-    /// `processing`
+    /// `processing`.
     Processing,
-    /// `blocked`
+    /// `blocked`.
     Blocked,
-    /// `completed`
+    /// `completed`.
     Completed,
     /// A value that is not known here.
     Unknown(String),
@@ -251,17 +251,17 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DeletionStage {
-    /// `removing`
+    /// `removing`.
     Removing,
-    /// `waiting_for_uploads`
+    /// `waiting_for_uploads`.
     WaitingForUploads,
-    /// `kept_for_newer_snapshots`
+    /// `kept_for_newer_snapshots`.
     KeptForNewerSnapshots,
-    /// `waiting_for_restore`
+    /// `waiting_for_restore`.
     WaitingForRestore,
-    /// `retrying`
+    /// `retrying`.
     Retrying,
-    /// `completed`
+    /// `completed`.
     Completed,
     /// A value that is not known here.
     Unknown(String),
@@ -279,9 +279,9 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SortOrder {
-    /// `asc`
+    /// `asc`.
     Asc,
-    /// `desc`
+    /// `desc`.
     Desc,
     /// A value that is not known here.
     Unknown(String),
@@ -294,9 +294,9 @@ crate::wire::open_enum!(SortOrder, Self::Desc, Asc = "asc", Desc = "desc");
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ContentEncoding {
-    /// `utf8`
+    /// `utf8`.
     Utf8,
-    /// `base64`
+    /// `base64`.
     Base64,
     /// A value that is not known here.
     Unknown(String),
@@ -309,9 +309,9 @@ crate::wire::open_enum!(ContentEncoding, Self::Utf8, Utf8 = "utf8", Base64 = "ba
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HostAccess {
-    /// `private`
+    /// `private`.
     Private,
-    /// `public`
+    /// `public`.
     Public,
     /// A value that is not known here.
     Unknown(String),

@@ -9,11 +9,11 @@
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SnapshotKind {
-    /// `base`
+    /// `base`.
     Base,
-    /// `incremental`
+    /// `incremental`.
     Incremental,
-    /// `legacy`
+    /// `legacy`.
     Legacy,
     /// A value that is not known here.
     Unknown(String),
@@ -29,11 +29,11 @@ crate::wire::open_enum!(
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SnapshotEntryKind {
-    /// `file`
+    /// `file`.
     File,
-    /// `dir`
+    /// `dir`.
     Dir,
-    /// `symlink`
+    /// `symlink`.
     Symlink,
     /// A value that is not known here.
     Unknown(String),

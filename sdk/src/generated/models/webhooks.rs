@@ -8,17 +8,17 @@
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum WebhookEventType {
-    /// `sandbox.ready`
+    /// `sandbox.ready`: The sandbox can be used.
     SandboxReady,
-    /// `sandbox.error`
+    /// `sandbox.error`: The sandbox failed.
     SandboxError,
-    /// `sandbox.archived`
+    /// `sandbox.archived`: The sandbox has stopped and its disk is kept.
     SandboxArchived,
-    /// `sandbox.hydrated`
+    /// `sandbox.hydrated`: All files are back on the sandbox's disk.
     SandboxHydrated,
-    /// `sandbox.degraded`
+    /// `sandbox.degraded`: The sandbox runs and cannot be reached in full.
     SandboxDegraded,
-    /// `sandbox.recovered`
+    /// `sandbox.recovered`: The sandbox can be reached in full again.
     SandboxRecovered,
     /// A value that is not known here.
     Unknown(String),
@@ -30,6 +30,25 @@ crate::wire::open_enum!(
     = "sandbox.hydrated", SandboxDegraded = "sandbox.degraded", SandboxRecovered =
     "sandbox.recovered"
 );
+impl WebhookEventType {
+    /// What the value means; `None` for one that is not known here.
+    pub const fn meaning(&self) -> Option<&'static str> {
+        match self {
+            Self::SandboxReady => Some("The sandbox can be used."),
+            Self::SandboxError => Some("The sandbox failed."),
+            Self::SandboxArchived => {
+                Some("The sandbox has stopped and its disk is kept.")
+            }
+            Self::SandboxHydrated => Some("All files are back on the sandbox's disk."),
+            Self::SandboxDegraded => {
+                Some("The sandbox runs and cannot be reached in full.")
+            }
+            Self::SandboxRecovered => Some("The sandbox can be reached in full again."),
+            Self::Unknown(_) => None,
+        }
+    }
+}
+
 /// The webhook endpoints of an account.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -257,6 +276,63 @@ pub struct WebhookDeleteResponse {
     /// Its id.
     #[serde(default)]
     pub id: String,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// What is sent to a webhook endpoint when something happened to a sandbox; not an answer to a call.
+/// Events may come more than once, with the same `id`, and out of order.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct WebhookEvent {
+    /// Its id; the same in every delivery of it.
+    pub id: String,
+    /// What happened.
+    #[serde(rename = "type")]
+    pub kind: super::WebhookEventType,
+    /// When it happened.
+    #[serde(rename = "createdAt", default)]
+    pub created_at: crate::wire::Timestamp,
+    /// To which sandbox, and more.
+    #[serde(default)]
+    pub data: super::WebhookEventData,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// What an event says about its sandbox.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct WebhookEventData {
+    /// The sandbox; an event of a type that this document does not know may name none.
+    #[serde(default)]
+    pub sandbox: super::WebhookEventSandbox,
+    /// The state before; only with `sandbox.ready`, `sandbox.error` and `sandbox.archived`.
+    #[serde(rename = "previousState", default, skip_serializing_if = "Option::is_none")]
+    pub previous_state: Option<super::SandboxState>,
+    /// The state now; not with `sandbox.hydrated`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<super::SandboxState>,
+    /// Why; only with `sandbox.degraded`, null with `sandbox.recovered`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Fields that are not known here, as they came.
+    #[serde(flatten)]
+    pub unknown_fields: crate::wire::UnknownFields,
+}
+
+/// The sandbox an event is about.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct WebhookEventSandbox {
+    /// Its id.
+    #[serde(default)]
+    pub id: String,
+    /// The name shown to people.
+    #[serde(default)]
+    pub name: String,
     /// Fields that are not known here, as they came.
     #[serde(flatten)]
     pub unknown_fields: crate::wire::UnknownFields,

@@ -3,22 +3,31 @@
 use url::Url;
 
 use crate::{
+    config::base_url::is_loopback,
     error::{Error, Result},
     generated::dialects::Dialect,
 };
 
-/// An address that the service sends to: `https`, a host, one of these ports.
+/// An address that the service sends to: `https`, a host, one of these ports. A service on this machine may also take
+/// `http` and any port of this machine; whether it does is its own to say.
 pub(super) fn https(field: &str, text: &str, ports: &[u16]) -> Result<()> {
     let fits = Url::parse(text).is_ok_and(|url| {
-        url.scheme() == "https"
-            && url.host_str().is_some_and(|host| !host.is_empty())
-            && url.port_or_known_default().is_some_and(|port| ports.contains(&port))
+        let is_public = || {
+            url.scheme() == "https"
+                && url.host_str().is_some_and(|host| !host.is_empty())
+                && url.port_or_known_default().is_some_and(|port| ports.contains(&port))
+        };
+        let is_local = matches!(url.scheme(), "http" | "https") && is_loopback(&url);
+        (is_local || is_public()) && url.username().is_empty() && url.password().is_none()
     });
     if fits && text.trim() == text {
         return Ok(());
     }
     let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
-    Err(Error::invalid_input(field, format!("must be an https URL on port {}", ports.join(" or "))))
+    Err(Error::invalid_input(
+        field,
+        format!("must be an https URL on port {}, without a user name", ports.join(" or ")),
+    ))
 }
 
 /// The name of a variable that is to be set; the service's own are refused.

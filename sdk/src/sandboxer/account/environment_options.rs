@@ -16,9 +16,19 @@ use super::{checks, replace_secrets::check_files};
 /// Variables, files and repositories are replaced as a whole; one at a time is changed with the verbs for that.
 ///
 /// ```
-/// use sandboxer::EnvironmentUpdate;
+/// use sandboxer::{EnvironmentUpdate, models::{EnvironmentRepositoryRequest, SecretFileRequest}};
 ///
-/// let change = EnvironmentUpdate::new().name("ci").pass_secrets(false).env_contents("CI=1\n");
+/// let change = EnvironmentUpdate::new()
+///     .name("ci")
+///     .make_default()
+///     .safe_for_third_parties(false)
+///     .pass_github(true)
+///     .pass_secrets(false)
+///     .pass_sandbox_credentials(false)
+///     .pass_agents_credentials(true)
+///     .env_contents("CI=1\n")
+///     .secret_files([SecretFileRequest::new(".npmrc", "registry=https://npm.example\n")])
+///     .repositories([EnvironmentRepositoryRequest::new("7").base_branch("main")]);
 /// # drop(change);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -9,7 +9,7 @@ use crate::{
         SandboxEnvironment, SandboxEnvironmentResponse, SecretFileRequest, SelectRepositoryRequest,
         SetEnvironmentVarRequest, UpgradeSandboxEnvironmentRequest, UpgradeSandboxEnvironmentResponse,
     },
-    sandboxer::Api,
+    sandboxer::{Api, repeated::removed},
     wire::Secret,
 };
 
@@ -123,8 +123,8 @@ impl AsyncEnvironments {
     ///
     /// # Errors
     ///
-    /// `update_failed` of the service for the default environment, which cannot go; `not_found`; and the failures
-    /// of any call.
+    /// `update_failed` of the service for the default environment, which cannot go; `not_found`, unless an
+    /// earlier try of the same call may have removed it; and the failures of any call.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
@@ -135,7 +135,7 @@ impl AsyncEnvironments {
     /// # Ok(()) }
     /// ```
     pub async fn delete(&self, id: &str) -> Result<()> {
-        self.api.delete_environment(id).await.map(drop)
+        removed(self.api.delete_environment(id).await)
     }
 
     /// Moves sandboxes that started with an older version of an environment to its latest.

@@ -3,12 +3,14 @@
 use crate::{
     AsyncSandboxer,
     error::Result,
-    models::{RepoSelectionResponse, Repository, SelectRepositoryRequest},
+    models::{
+        RepoSelectionResponse, ReposParams, ReposResponse, SelectRepositoryRequest, SelectedRepository,
+    },
     sandboxer::Api,
     stream::{Page, PageRequest, Pager},
 };
 
-use super::ListRepositories;
+use super::{ListRepositories, ListedRepository, listed_repository::listed};
 
 /// The GitHub repositories of the account, and which of them sandboxes start with; comes from
 /// [`AsyncSandboxer::repositories`](crate::AsyncSandboxer::repositories).
@@ -41,23 +43,30 @@ impl AsyncSandboxer {
 impl AsyncRepositories {
     /// Lists repositories over all pages, lazily: a page of up to 100 is asked for when the one before is used up.
     ///
-    /// A search of more than 200 characters is an error of the first page, and nothing is sent.
+    /// Each comes with the account at GitHub it belongs to, and with its branch if sandboxes start with it. A search of
+    /// more than 200 characters is an error of the first page, and nothing is sent.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "repos.list", "installations": [{"type":
-    /// #     "org", "repositories": [{"databaseId": "7", "fullName": "acme/app"}]}], "environmentId": "v_1",
-    /// #     "selectedRepositories": [], "pageInfo": {"nextCursor": null, "hasMore": false, "limit": 100}});
+    /// # let answer = serde_json::json!({"ok": true, "type": "repos.list", "installations": [{"type": "org",
+    /// #     "accountLogin": "acme", "repositories": [{"databaseId": "7", "fullName": "acme/app"}]}],
+    /// #     "environmentId": "v_1", "selectedRepositories": [{"databaseId": "7", "baseBranch": "main"}],
+    /// #     "pageInfo": {"nextCursor": null, "hasMore": false, "limit": 100}});
     /// # server.on(sandboxer::Operation::Repos).reply(sandboxer_mock_server::Reply::json(answer));
     /// use sandboxer::ListRepositories;
     ///
     /// let mut list = client.repositories().list(ListRepositories::new().search("app").limit(10));
-    /// assert_eq!(list.next().await.unwrap()?.full_name.as_deref(), Some("acme/app"));
+    /// let app = list.next().await.unwrap()?;
+    /// assert_eq!((app.full_name.as_deref(), app.installation().account_login.as_deref()), (Some("acme/app"), Some("acme")));
+    /// assert_eq!(app.selected().and_then(|selected| selected.base_branch.as_deref()), Some("main"));
     /// # Ok(()) }
     /// ```
-    pub fn list(&self, options: ListRepositories) -> Pager<Repository> {
+    pub fn list(&self, options: ListRepositories) -> Pager<ListedRepository> {
         let api = self.api.clone();
+        if let Err(error) = options.check() {
+            return Pager::failing(error);
+        }
         let ListRepositories { mut request, limit } = options;
         let (start, mut sync) = (request.cursor.take(), request.sync.take());
         Pager::new(limit, start, move |page: PageRequest| {
@@ -67,13 +76,35 @@ impl AsyncRepositories {
             // Asking GitHub anew between two pages could shift the pages.
             request.sync = sync.take();
             async move {
-                let answer = api.repos(request).await?;
-                let repositories = answer.installations.into_iter().flat_map(|group| group.repositories);
+                let ReposResponse { installations, selected_repositories, page_info, .. } =
+                    api.repos(request).await?;
                 let (next_cursor, has_more) =
-                    answer.page_info.map_or((None, false), |info| (info.next_cursor, info.has_more));
-                Ok(Page { items: repositories.flatten().collect(), next_cursor, has_more })
+                    page_info.map_or((None, false), |info| (info.next_cursor, info.has_more));
+                Ok(Page { items: listed(installations, &selected_repositories), next_cursor, has_more })
             }
         })
+    }
+
+    /// Reads which repositories sandboxes start with, also those that the account's connection to GitHub no longer sees.
+    ///
+    /// # Errors
+    ///
+    /// The failures of any call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+    /// # let answer = serde_json::json!({"ok": true, "type": "repos.list", "installations": [], "environmentId": "v_1",
+    /// #     "selectedRepositories": [{"databaseId": "7", "fullName": "acme/app", "baseBranch": "main"}],
+    /// #     "pageInfo": {"nextCursor": null, "hasMore": false, "limit": 1}});
+    /// # server.on(sandboxer::Operation::Repos).reply(sandboxer_mock_server::Reply::json(answer));
+    /// for repository in client.repositories().selected().await? {
+    ///     println!("{:?} at {:?}", repository.full_name, repository.base_branch);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn selected(&self) -> Result<Vec<SelectedRepository>> {
+        Ok(self.api.repos(ReposParams::new().limit(1)).await?.selected_repositories)
     }
 
     /// Adds a repository to those that sandboxes start with, or changes its branch.

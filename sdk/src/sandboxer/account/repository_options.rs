@@ -1,13 +1,17 @@
 //! Which repositories to list.
 
-use crate::models::{ReposParams, SortOrder};
+use crate::{
+    error::Result,
+    models::{ReposParams, SortOrder},
+    sandboxer::given,
+};
 
 /// Which repositories to list, and how.
 ///
 /// ```
 /// use sandboxer::ListRepositories;
 ///
-/// let options = ListRepositories::new().search("app").selected(true).sync().limit(20);
+/// let options = ListRepositories::new().search("app").selected(true).sync().sort("asc").limit(20).cursor("c_1");
 /// # drop(options);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,5 +61,10 @@ impl ListRepositories {
     pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
         self.request = self.request.cursor(cursor);
         self
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        given::filled("sort", self.request.sort.as_ref().map(SortOrder::as_str))?;
+        given::filled("cursor", self.request.cursor.as_deref())
     }
 }

@@ -16,7 +16,8 @@ const CONFIRMATION: &str = "delete archived sandbox data";
 /// use sandboxer::RetentionUpdate;
 ///
 /// let change = RetentionUpdate::new().snapshots_off(true).monitoring_off(true);
-/// # drop(change);
+/// let off = RetentionUpdate::new().disable(); // keeps data again
+/// # drop((change, off));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use = "options do nothing until a verb takes them"]

@@ -6,6 +6,7 @@ use crate::{
     error::{Error, Result},
     generated::dialects::Dialect,
     models::{ApiKeyPreset, CreateScopedApiKeyRequest},
+    sandboxer::given,
 };
 
 /// The longest life of a key: 365 days.
@@ -22,9 +23,12 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// let key = ScopedKey::new()
 ///     .name("nightly")
 ///     .preset(ApiKeyPreset::Ci)
+///     .action("snapshot.read")
 ///     .environment("env_1")
-///     .ttl(Duration::from_secs(30 * 86_400));
-/// # drop(key);
+///     .sandbox("bx_23456789")
+///     .ttl(Duration::from_secs(30 * 86_400)); // or `no_ttl`, where the service allows it
+/// let lasting = ScopedKey::new().action("sandbox.read").no_ttl();
+/// # drop((key, lasting));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use = "options do nothing until a verb takes them"]
@@ -90,6 +94,7 @@ impl ScopedKey {
 
     pub(super) fn request(self, dialect: Dialect) -> Result<CreateScopedApiKeyRequest> {
         let Self { request, ttl } = self;
+        given::filled("preset", request.preset.as_ref().map(ApiKeyPreset::as_str))?;
         match ttl {
             None => Ok(request),
             Some(Life::Ever) if dialect == Dialect::Boat => Ok(request.ttl("never")),

@@ -7,7 +7,7 @@ use super::ReplaceSecrets;
 /// The secrets of the default environment; comes from [`AsyncSandboxer::secrets`](crate::AsyncSandboxer::secrets).
 ///
 /// They are variables, as the text of a `.env` file, and files. One at a time is changed through
-/// [`environments`](crate::[`AsyncSandboxer::secrets`](crate::AsyncSandboxer::secrets)TYPE::environments).
+/// [`environments`](crate::AsyncSandboxer::environments).
 #[derive(Clone, Debug)]
 pub struct AsyncSecrets {
     api: Api,

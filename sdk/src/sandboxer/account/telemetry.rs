@@ -4,7 +4,7 @@ use crate::{
     AsyncSandboxer,
     error::Result,
     models::{TelemetryConfig, TelemetrySetResponse},
-    sandboxer::Api,
+    sandboxer::{Api, repeated::removed},
 };
 
 use super::TelemetryTarget;
@@ -89,7 +89,8 @@ impl AsyncTelemetry {
     ///
     /// # Errors
     ///
-    /// `not_found` when there is none; and the failures of any call.
+    /// `not_found` when there is none, unless an earlier try of the same call may have removed it; and the failures of
+    /// any call.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
@@ -100,6 +101,6 @@ impl AsyncTelemetry {
     /// # Ok(()) }
     /// ```
     pub async fn delete(&self) -> Result<()> {
-        self.api.delete_telemetry().await.map(drop)
+        removed(self.api.delete_telemetry().await)
     }
 }

@@ -30,7 +30,8 @@ pub struct TelemetryTarget {
 
 impl TelemetryTarget {
     /// At this address: an `https` URL on port 443 or 4318 with a public host, up to 2048 characters. The service puts
-    /// `/v1/metrics` and `/v1/logs` behind it, and cuts such an ending off first.
+    /// `/v1/metrics` and `/v1/logs` behind it, and cuts such an ending off first. A local server may also take `http` and
+    /// any port of this machine.
     pub fn new(endpoint: impl Into<String>) -> Self {
         Self { endpoint: endpoint.into(), headers: Vec::new() }
     }

@@ -4,7 +4,7 @@ use crate::{
     AsyncSandboxer,
     error::Result,
     models::{Webhook, WebhookSecretResponse},
-    sandboxer::Api,
+    sandboxer::{Api, repeated::removed},
 };
 
 use super::{NewWebhook, WebhookUpdate};
@@ -132,7 +132,7 @@ impl AsyncWebhookEndpoints {
     ///
     /// # Errors
     ///
-    /// `not_found` of the service; and the failures of any call.
+    /// `not_found` of the service, unless an earlier try of the same call may have removed it; and the failures of any call.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
@@ -143,7 +143,7 @@ impl AsyncWebhookEndpoints {
     /// # Ok(()) }
     /// ```
     pub async fn delete(&self, id: &str) -> Result<()> {
-        self.api.delete_webhook(id).await.map(drop)
+        removed(self.api.delete_webhook(id).await)
     }
 
     /// Gives an endpoint a new secret, and tells it, this once.

@@ -13,12 +13,12 @@ const PORTS: &[u16] = &[443];
 /// A webhook endpoint to create.
 ///
 /// ```
-/// use sandboxer::{NewWebhook, models::WebhookEventType};
+/// use sandboxer::{NewWebhook, webhooks::WebhookEventType};
 ///
 /// let webhook = NewWebhook::new("https://hooks.example/in")
 ///     .name("alerts")
 ///     .event(WebhookEventType::SandboxError)
-///     .event(WebhookEventType::SandboxDegraded);
+///     .events([WebhookEventType::SandboxDegraded, WebhookEventType::SandboxRecovered]);
 /// # drop(webhook);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,8 @@ pub struct NewWebhook {
 
 impl NewWebhook {
     /// To this address: an `https` URL on port 443 with a public host, up to 2048 characters. Redirects are not followed
-    /// when the service delivers. At least one [`event`](Self::event) must follow.
+    /// when the service delivers. A local server may also take `http` and any port of this machine. At least one
+    /// [`event`](Self::event) must follow.
     pub fn new(url: impl Into<String>) -> Self {
         Self { request: WebhookCreateRequest::new(url, []) }
     }
@@ -65,10 +66,11 @@ impl NewWebhook {
 /// What to change about a webhook endpoint; what is left out stays.
 ///
 /// ```
-/// use sandboxer::WebhookUpdate;
+/// use sandboxer::{WebhookUpdate, webhooks::WebhookEventType};
 ///
 /// let change = WebhookUpdate::new().name("alerts").url("https://hooks.example/v2");
-/// # drop(change);
+/// let fewer = WebhookUpdate::new().no_name().events([WebhookEventType::SandboxError]);
+/// # drop((change, fewer));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use = "options do nothing until a verb takes them"]

@@ -7,7 +7,10 @@ use bytes::Bytes;
 use super::track::{News, Track};
 use crate::{
     error::{Error, Offsets},
-    sandboxer::frame::{self, Frame},
+    sandboxer::{
+        frame::{self, Frame},
+        reconnect::Life,
+    },
     stream::{Chunk, Gap, OutputStream},
 };
 
@@ -32,18 +35,6 @@ pub(crate) enum Step {
     Exit(Box<Frame>),
     /// Following it failed.
     Failed(Error),
-}
-
-/// What a connection has brought.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Life {
-    /// Nothing that tells of the command.
-    #[default]
-    None,
-    /// The command runs.
-    Heartbeat,
-    /// Output that was not there before.
-    Output,
 }
 
 impl Machine {
@@ -105,7 +96,7 @@ impl Machine {
                 };
                 let before = track.wanted();
                 let news = track.data(data, frame.next_offset);
-                let life = if track.wanted() > before { Life::Output } else { Life::None };
+                let life = if track.wanted() > before { Life::News } else { Life::None };
                 self.give_out(stream, news);
                 Step::Continue(life)
             }

@@ -14,16 +14,15 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, ready},
-    time::Duration,
 };
 
-use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use futures_core::Stream;
 
-use self::machine::{Life, Machine, Step};
+use self::machine::{Machine, Step};
 use super::{
     frame::Frame,
     ledger::{self, Ledger},
+    reconnect::Reconnects,
 };
 use crate::{
     clock::{SharedClock, Sleep},
@@ -35,18 +34,6 @@ use crate::{
         frames::{FrameError, Frames},
     },
 };
-
-/// How many connections in a row may bring nothing before following is given up.
-const RECONNECTS: u32 = 10;
-
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
-/// The longest wait before the next connection that the service may ask for: as long as a call may take.
-const LONGEST_HINT: Duration = Duration::from_secs(300);
-
-/// A connection that lived this long was no part of a storm; after it pauses begin short again.
-const STEADY: Duration = Duration::from_secs(10);
 
 /// Opens a connection at given offsets.
 pub(crate) type Opener = Box<dyn FnMut(Offsets) -> Opening + Send>;
@@ -64,6 +51,24 @@ pub(crate) type Opening = Pin<Box<dyn Future<Output = Result<ByteSource>> + Send
 /// that error.
 ///
 /// Dropping it leaves the command alone.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+/// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
+/// # let sandbox = client.create(sandboxer::Create::new()).await?;
+/// use sandboxer::{Offsets, Outcome};
+///
+/// let command = sandbox.start("echo one; echo two >&2").await?;
+/// let mut output = command.attach().await?.keep_output(1 << 20);
+/// while let Some(chunk) = output.next().await {
+///     print!("{}", chunk?.text());
+/// }
+/// assert_eq!(output.offsets(), Offsets::new(4, 4)); // where another one could go on
+/// assert_eq!(output.outcome(), Some(Outcome::Exited(0)));
+/// assert!(!output.lossy());
+/// assert_eq!(output.wait().await?.stdout_text(), "one\n");
+/// # Ok(()) }
+/// ```
 #[must_use = "the output is read when it is asked for"]
 pub struct Attach {
     connection: Connection,
@@ -72,11 +77,7 @@ pub struct Attach {
     ledger: Ledger,
     killed: Arc<AtomicBool>,
     clock: SharedClock,
-    tries: u32,
-    /// The most the connection at hand has brought, and when it was made.
-    life: Life,
-    since: Duration,
-    pauses: ExponentialBackoff,
+    reconnects: Reconnects,
     failure: Option<Error>,
 }
 
@@ -103,10 +104,7 @@ impl Attach {
             machine: Machine::starting_at(from),
             ledger,
             killed,
-            tries: 0,
-            life: Life::None,
-            since: clock.elapsed(),
-            pauses: pauses(),
+            reconnects: Reconnects::new(clock.elapsed(), ledger::cut),
             failure: None,
             clock,
         })
@@ -175,7 +173,7 @@ impl Attach {
             Connection::Opening(opening) => match ready!(opening.as_mut().poll(context)) {
                 Ok(source) => {
                     self.machine.connected();
-                    self.since = self.clock.elapsed();
+                    self.reconnects.connected(self.clock.elapsed());
                     self.connection = Connection::Open(Frames::new(source));
                 }
                 Err(error) if error.is_retryable() => self.lost(Some(error)),
@@ -193,7 +191,7 @@ impl Attach {
 
     fn on_frame(&mut self, frame: Frame) {
         match self.machine.on_frame(frame) {
-            Step::Continue(life) => self.life = self.life.max(life),
+            Step::Continue(life) => self.reconnects.alive(life),
             Step::Reconnect => self.lost(None),
             Step::Failed(error) => self.fail(error),
             Step::Exit(frame) => {
@@ -210,27 +208,13 @@ impl Attach {
 
     /// The connection is gone; another is made after a pause, within the budget.
     fn lost(&mut self, cause: Option<Error>) {
-        let life = std::mem::take(&mut self.life);
-        if life > Life::None {
-            self.tries = 0;
+        match self.reconnects.lost(self.clock.elapsed(), cause) {
+            Ok(pause) => {
+                tracing::debug!(?pause, "an attach connection ended; going on over a new one");
+                self.connection = Connection::Pausing(self.clock.sleep(pause));
+            }
+            Err(error) => self.fail(error),
         }
-        // Heartbeats alone can come in a storm of short connections.
-        let lived = self.clock.elapsed().saturating_sub(self.since);
-        if life == Life::Output || (life == Life::Heartbeat && lived >= STEADY) {
-            self.pauses = pauses();
-        }
-        self.tries += 1;
-        if self.tries > RECONNECTS {
-            return self.fail(ledger::cut(cause));
-        }
-        // A hint of the service is waited for in full, or not at all.
-        let hint = cause.as_ref().and_then(Error::retry_after).unwrap_or_default();
-        if hint > LONGEST_HINT {
-            return self.fail(cause.unwrap_or_else(|| ledger::cut(None)));
-        }
-        let pause = self.pauses.next().unwrap_or(LONGEST_PAUSE).max(hint);
-        tracing::debug!(tries = self.tries, ?pause, "an attach connection ended; going on over a new one");
-        self.connection = Connection::Pausing(self.clock.sleep(pause));
     }
 
     fn fail(&mut self, error: Error) {
@@ -238,17 +222,6 @@ impl Attach {
         self.failure = Some(self.ledger.fail(error, Some(self.machine.wanted())));
         self.connection = Connection::Over;
     }
-}
-
-/// Pauses that double, each lengthened at random by up to its own length.
-fn pauses() -> ExponentialBackoff {
-    ExponentialBuilder::new()
-        .with_min_delay(FIRST_PAUSE)
-        .with_max_delay(LONGEST_PAUSE)
-        .without_max_times()
-        .with_jitter()
-        .with_jitter_seed(uuid::Uuid::new_v4().as_u64_pair().1)
-        .build()
 }
 
 impl Stream for Attach {

@@ -1,6 +1,6 @@
 //! Attach over scripted connections, on a clock that the test moves.
 
-use std::sync::Mutex;
+use std::{sync::Mutex, time::Duration};
 
 use bytes::Bytes;
 use serde_json::json;

@@ -17,6 +17,26 @@ use super::views::{PromptView, ResponseView, SteerView};
 /// one that counts.
 ///
 /// Printing it with `Debug` shows names of its data only: prompts, answers and attachments may hold anything.
+///
+/// ```
+/// use sandboxer::Event;
+/// use std::time::{Duration, SystemTime};
+///
+/// let event: Event = serde_json::from_str(
+///     r#"{"id":"e1","type":"response","timestamp":1767225600250,"taskId":"p1","conversationId":"c1",
+///         "data":{"content":"Done.","is_streaming":false},"colour":"blue"}"#,
+/// )?;
+/// assert_eq!((event.id(), event.kind()), (Some("e1"), "response"));
+/// assert_eq!((event.task_id(), event.conversation_id()), (Some("p1"), Some("c1")));
+/// assert_eq!(event.timestamp(), Some(1_767_225_600_250)); // in milliseconds
+/// assert_eq!(event.time(), Some(SystemTime::UNIX_EPOCH + Duration::from_millis(1_767_225_600_250)));
+/// assert_eq!((event.as_response().unwrap().content, &event.data()["content"]), ("Done.", &"Done.".into()));
+/// assert!(event.as_prompt().is_none() && event.as_steer().is_none());
+/// assert!(!event.is_streaming() && !event.is_reverted());
+/// assert_eq!(event.raw()["colour"], "blue");
+/// assert_eq!(event.into_raw().len(), 7);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, PartialEq)]
 pub struct Event(Map<String, Value>);
 

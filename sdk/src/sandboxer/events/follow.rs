@@ -11,7 +11,6 @@ use super::{
     laps::Laps,
     message::{self, Said},
     options::Start,
-    patience::{Life, Patience},
     position::{self, Position},
     seen::Seen,
     transport::{EventPage, Fetching, Filters, Media, Opened, Opening, PageQuery, StreamQuery, Transport},
@@ -19,6 +18,7 @@ use super::{
 use crate::{
     clock::{SharedClock, Sleep},
     error::{Delivery, Error, ErrorKind, Result},
+    sandboxer::reconnect::{Life, Reconnects},
     stream::sse::{MessageError, Messages, SseItem},
 };
 
@@ -44,7 +44,7 @@ pub(super) struct Follower {
     state: State,
     position: Position,
     seen: Seen,
-    patience: Patience,
+    reconnects: Reconnects,
     laps: Laps,
     /// Where now is has yet to be found.
     finding: bool,
@@ -97,7 +97,7 @@ impl Follower {
             state: State::Idle,
             position: Position::starting_at(origin),
             seen: Seen::default(),
-            patience: Patience::new(clock.elapsed()),
+            reconnects: Reconnects::new(clock.elapsed(), cut),
             laps: Laps::default(),
             finding,
             paging: options.mode == EventMode::Poll,
@@ -172,7 +172,7 @@ impl Follower {
             State::Open(messages) => {
                 let item = messages.poll_next(context);
                 if messages.alive() {
-                    self.patience.alive(Life::Heartbeat);
+                    self.reconnects.alive(Life::Heartbeat);
                 }
                 let Poll::Ready(item) = item else {
                     // Blocks with nothing but an id bring no item.
@@ -181,7 +181,7 @@ impl Follower {
                 };
                 match item {
                     Some(Ok(SseItem::Message { name, data })) => self.on_message(&name, &data),
-                    Some(Ok(SseItem::Retry(retry))) => self.patience.set_retry(retry),
+                    Some(Ok(SseItem::Retry(retry))) => self.reconnects.set_retry(retry),
                     Some(Err(MessageError::TooLong(error))) => self.fail(error),
                     Some(Err(MessageError::Broken(error))) => self.on_end(Some(error)),
                     None => self.on_end(None),
@@ -198,7 +198,7 @@ impl Follower {
             State::Finding(self.transport.page(request))
         } else if self.paging || self.finishing {
             let request = PageQuery {
-                cursor: self.asked(),
+                cursor: self.asked_page(),
                 filters: self.filters.clone(),
                 limit: PAGE_SIZE,
                 newest_first: false,
@@ -215,9 +215,14 @@ impl Follower {
         self.position.ask().map(str::to_owned)
     }
 
+    fn asked_page(&self) -> Option<String> {
+        self.position.ask_page().map(str::to_owned)
+    }
+
     /// The newest events came: the stream begins after them.
     fn found(&mut self, page: &EventPage) {
-        let origin = page.events.iter().find_map(position::cursor_after);
+        let position = Position::after_newest(&page.events, page.has_more);
+        let origin = position.ask().map(str::to_owned);
         if origin.is_none() && !page.events.is_empty() {
             let message = "the newest events have no id and time, so there is no saying where now is";
             return self.fail(unexpected("no_cursor", message));
@@ -226,23 +231,26 @@ impl Follower {
         for event in &page.events {
             self.seen.is_news(event, origin.as_deref());
         }
-        self.given.clone_from(&origin);
-        self.position = Position::starting_at(origin);
+        self.given = origin;
+        self.position = position;
         self.finding = false;
         self.state = State::Idle;
-        self.patience.answered(true);
+        self.reconnects.answered(true);
     }
 
     fn on_page(&mut self, page: EventPage) {
-        let asked = self.asked();
+        let asked = self.asked_page();
         self.seen.begin();
         let mut news = false;
+        // A list tells of a new content only when it is asked from before the event.
+        let grows = !page.has_more && page.events.iter().any(Event::is_streaming);
         for event in page.events {
-            news |= self.accept(event, asked.as_deref());
+            news |= self.accept(event, asked.as_deref(), true);
         }
-        self.patience.answered(news || !page.has_more);
+        self.reconnects.answered(news || !page.has_more);
         let mut moved = false;
-        if let Some(next) = page.next_cursor.filter(|next| !next.is_empty() && Some(next) != asked.as_ref()) {
+        let next = page.next_cursor.filter(|next| !next.is_empty() && Some(next) != asked.as_ref());
+        if let Some(next) = next.filter(|_| !grows) {
             match position::checked(&next) {
                 Ok(next) => {
                     moved = !(page.has_more && self.laps.comes_again(&next));
@@ -260,14 +268,14 @@ impl Follower {
         } else if news {
             State::Idle
         } else {
-            State::Pausing(self.clock.sleep(self.patience.pause()))
+            State::Pausing(self.clock.sleep(self.reconnects.pause()))
         };
     }
 
     fn on_opened(&mut self, opened: Opened) {
         match opened.media() {
             Media::Events => {
-                self.patience.connected(self.clock.elapsed());
+                self.reconnects.connected(self.clock.elapsed());
                 self.seen.begin();
                 self.id = self.asked();
                 let messages = Messages::new(opened.body, self.id.as_deref(), self.clock.clone(), self.idle);
@@ -287,7 +295,7 @@ impl Follower {
         tracing::debug!("the service has no server-sent events; asking for pages");
         self.paging = true;
         self.state = State::Idle;
-        self.patience.answered(true);
+        self.reconnects.answered(true);
     }
 
     fn on_message(&mut self, name: &str, data: &str) {
@@ -303,10 +311,10 @@ impl Follower {
         };
         let mut news = false;
         for event in events {
-            news |= self.accept(event, place.as_deref());
+            news |= self.accept(event, place.as_deref(), false);
         }
         if news {
-            self.patience.alive(Life::News);
+            self.reconnects.alive(Life::News);
         }
         self.follow_id();
         if news && !self.gives_ids {
@@ -356,12 +364,12 @@ impl Follower {
         }
     }
 
-    /// Takes an event if it is news; whether it is.
-    fn accept(&mut self, event: Event, place: Option<&str>) -> bool {
+    /// Takes an event if it is news; whether it is. `listed` when it stood in a page.
+    fn accept(&mut self, event: Event, place: Option<&str>, listed: bool) -> bool {
         if !self.seen.is_news(&event, place) {
             return false;
         }
-        self.position.pass(&event);
+        self.position.pass(&event, listed);
         let wanted =
             self.task.as_deref().is_none_or(|task| event.task_id() == Some(task) || event.id() == Some(task));
         if wanted {
@@ -376,7 +384,7 @@ impl Follower {
 
     /// Another connection is made, or the question asked again, after a pause and within the budget.
     fn lost(&mut self, cause: Option<Error>) {
-        match self.patience.lost(self.clock.elapsed(), cause) {
+        match self.reconnects.lost(self.clock.elapsed(), cause) {
             Ok(pause) => {
                 tracing::debug!(?pause, "an event connection ended; going on after a pause");
                 self.state = State::Pausing(self.clock.sleep(pause));
@@ -388,4 +396,19 @@ impl Follower {
 
 fn unexpected(code: &'static str, message: &str) -> Error {
     Error::new(ErrorKind::Unexpected, code, message).with_delivery(Delivery::Answered)
+}
+
+/// The error of a stream that cannot be gone on with.
+fn cut(cause: Option<Error>) -> Error {
+    const WHAT: &str = "the event stream broke and could not be gone on with";
+    let error = match cause {
+        Some(cause) => Error::new(ErrorKind::StreamCut, "stream_cut", format!("{WHAT}: {}", cause.message()))
+            .with_status(cause.status())
+            .with_operation(cause.operation())
+            .with_attempts(cause.attempts())
+            .with_request_id(cause.request_id().map(str::to_owned))
+            .with_source(cause),
+        None => Error::new(ErrorKind::StreamCut, "stream_cut", WHAT),
+    };
+    error.with_delivery(Delivery::Unknown)
 }

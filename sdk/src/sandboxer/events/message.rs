@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Event;
-use crate::error::{Delivery, Error, ErrorKind};
+use crate::error::{Delivery, Error, ErrorKind, envelope};
 
 /// Characters of an error message without the promised shape that are kept.
 const MESSAGE_LIMIT: usize = 500;
@@ -63,7 +63,7 @@ fn events(value: Value) -> Option<Vec<Event>> {
 fn failure(data: &str) -> Error {
     let value: Value = serde_json::from_str(data).unwrap_or_default();
     let text = |name: &str| value.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let code = text("code").unwrap_or("event_stream_error").to_owned();
+    let code = envelope::canonical(text("code").unwrap_or("event_stream_error").to_owned());
     let bare = value.is_null().then_some(data.trim()).filter(|text| !text.is_empty());
     let message = text("message").or_else(|| text("error")).or(bare);
     let message: String = message
@@ -147,6 +147,7 @@ mod tests {
         };
         let bare = "the service ended the event stream with an error";
         assert_eq!(seen(r#"{"code":"c","message":"m"}"#), ("c".into(), "m".into(), false));
+        assert_eq!(seen(r#"{"code":"boat_starting"}"#).0, "sandbox_starting", "boat's spelling");
         assert_eq!(
             seen(r#"{"error":"e","retryable":true}"#),
             ("event_stream_error".into(), "e".into(), true)

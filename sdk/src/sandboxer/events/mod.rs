@@ -5,7 +5,6 @@ mod follow;
 mod laps;
 mod message;
 mod options;
-mod patience;
 mod position;
 mod seen;
 mod service;
@@ -53,6 +52,29 @@ pub(crate) const IDLE: Duration = Duration::from_secs(45);
 /// as long as the service asks for, up to five minutes.
 ///
 /// Nothing is asked before the first event is. Dropping it leaves the sandbox alone.
+///
+/// ```
+/// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
+/// # let server = MockServer::start(); let client = server.client();
+/// # server.on(Operation::Events).reply(Reply::json(json!({"ok": true, "type": "events.list", "id": "x", "events": [
+/// #     {"id": "e1", "type": "prompt", "timestamp": 1, "data": {"prompt": "fix it"}}],
+/// #     "pageInfo": {"nextCursor": "c1", "hasMore": false, "limit": 100}}))).always();
+/// # let sandbox = client.create(sandboxer::Create::new()).await?;
+/// use sandboxer::{EventMode, EventOptions};
+///
+/// let options = EventOptions::new().mode(EventMode::Poll).from_start(true).follow(false);
+/// let mut events = sandbox.events(options)?;
+/// while let Some(event) = events.next().await {
+///     println!("{}", event?.kind());
+/// }
+/// println!("a later stream can begin at {:?}", events.cursor());
+///
+/// // `until` asks from time to time whether that was all, and ends the stream once it was.
+/// let seen = sandbox.events(EventOptions::new().from_start(true))?.until(async || Ok(true));
+/// # drop(seen);
+/// # Ok(()) }
+/// ```
 #[must_use = "events are read when they are asked for"]
 pub struct EventStream {
     follower: Follower,
@@ -94,6 +116,10 @@ impl EventStream {
     /// The cursor right after the last event that was pulled, to go on from it with
     /// [`EventOptions::cursor`] at any later time. `None` at the beginning of the list; and as long as neither the
     /// service gave a cursor nor an event had what one is made of.
+    ///
+    /// A list tells of an event's new content only from before the event, so while one that came in a page is still
+    /// growing (`is_streaming`) this stays before it: its end is not missed, and what followed it comes again. It waits for
+    /// up to 100 events.
     pub fn cursor(&self) -> Option<&str> {
         self.follower.cursor()
     }

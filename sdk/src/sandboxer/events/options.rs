@@ -30,6 +30,21 @@ pub(super) enum Start {
 }
 
 /// Which events to follow, from where on, and how.
+///
+/// ```
+/// use sandboxer::{EventMode, EventOptions};
+/// use std::time::Duration;
+///
+/// let options = EventOptions::new()
+///     .mode(EventMode::Poll)
+///     .from_start(true) // or `cursor`, from where an earlier stream ended
+///     .kind("response")
+///     .conversation("conv_1")
+///     .poll_interval(Duration::from_secs(5))
+///     .follow(false); // only what there is now
+/// let later = EventOptions::new().cursor("c_1");
+/// assert_ne!(options, later);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "options do nothing until a verb takes them"]
 pub struct EventOptions {

@@ -7,10 +7,10 @@ use std::{
     time::Duration,
 };
 
-use super::patience::TRIES;
 use crate::{
     clock::{SharedClock, Sleep},
     error::{Error, Result},
+    sandboxer::reconnect::TRIES,
 };
 
 pub(super) type Checking = Pin<Box<dyn Future<Output = Result<bool>> + Send>>;

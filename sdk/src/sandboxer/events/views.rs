@@ -3,6 +3,16 @@
 use serde_json::Value;
 
 /// What a `prompt` event says.
+///
+/// ```
+/// use sandboxer::Event;
+///
+/// let event: Event = serde_json::from_str(r#"{"type":"prompt","data":{"prompt":"fix it","status":"failed","error":"no"}}"#)?;
+/// let prompt = event.as_prompt().unwrap();
+/// assert!(prompt.is_done());
+/// assert_eq!((prompt.prompt, prompt.error), ("fix it", Some("no")));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PromptView<'a> {

@@ -188,6 +188,8 @@ async fn telemetry() {
     let set = |target| async { client.telemetry().set(target).await };
     refused(set(TelemetryTarget::new("http://otel.example:4318")).await, "endpoint");
     refused(set(TelemetryTarget::new("https://otel.example:9090")).await, "endpoint");
+    refused(set(TelemetryTarget::new("http://u:hush@127.0.0.1:4318")).await, "endpoint");
+    refused(set(TelemetryTarget::new("ftp://127.0.0.1:4318")).await, "endpoint");
     refused(set(target().header("a b", "x")).await, "headers");
     refused(set(target().header("X-A", "x").header("x-a", "y")).await, "headers.x-a");
     refused(set(target().header("X-A", "a\nb: hush")).await, "headers.x-a");

@@ -159,7 +159,15 @@ async fn changes_are_remembered() {
         sandbox.update(Update::new().ttl(std::time::Duration::ZERO)).await.unwrap_err().kind(),
         ErrorKind::InvalidInput
     );
+    for subdomain in ["a", "A-b", "a--b", "my-desktop", "app-3000", "app-"] {
+        let error = sandbox.update(Update::new().subdomain(subdomain)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{subdomain}");
+        assert!(error.message().starts_with("subdomain: "), "{error}");
+    }
     assert_eq!(service.calls().len(), 1);
+    for subdomain in ["desktop", "app3000", "123", "amber-fox-1a"] {
+        sandbox.update(Update::new().subdomain(subdomain)).await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -1,13 +1,10 @@
 //! Prompts, their runs, conversations and events.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::service::{Reply, Request, Service, failure};
 use crate::{
     AsyncPromptRun, AsyncSandbox, Error, ErrorKind, EventMode, EventOptions, Operation, Prompt, Result,
-    models::PromptRunStatus,
 };
 
 fn queued(conversation: Option<&str>) -> Reply {
@@ -239,27 +236,6 @@ async fn a_run_touches_its_own_conversation_alone() {
 }
 
 #[tokio::test]
-async fn a_wait_answers_however_the_run_ends() {
-    for status in ["finished", "failed", "interrupted"] {
-        let service = Service::start(move |_, before| match before {
-            0 => run("queued", None),
-            1 => run("running", Some("c1")),
-            _ => run(status, Some("c1")),
-        });
-        let own = own(&service);
-        let ended = own.wait().await.unwrap();
-        assert_eq!((ended.status.as_str(), ended.done), (status, true));
-        assert_eq!(own.conversation_id(), Some("c1"));
-        assert_eq!(service.calls().len(), 3);
-    }
-    let service = Service::start(|_, _| run("running", None));
-    let late = own(&service).wait_for(Duration::from_millis(30)).await.unwrap_err();
-    assert_eq!((late.kind(), late.sandbox_id()), (ErrorKind::WaitTimeout, Some("bx_1")));
-    let view = own(&service).with(crate::CallOptions::new().total(Duration::from_millis(30)));
-    assert_eq!(view.wait().await.unwrap_err().kind(), ErrorKind::WaitTimeout);
-}
-
-#[tokio::test]
 async fn the_text_is_the_final_answer_of_this_run_alone() {
     let service = answering(
         "finished",
@@ -328,18 +304,6 @@ async fn no_more_of_the_history_is_read_than_needed() {
 }
 
 #[tokio::test]
-async fn an_answer_that_grows_is_looked_at_again() {
-    let growing = || response("r2", "p1", json!({"content": "fi", "is_streaming": true}));
-    let service = Service::start(move |request, before| match (request.call.as_str(), before) {
-        ("GET /sandboxes/bx_1/prompts/p1", _) => run("finished", Some("c1")),
-        (_, 0) => page(&[growing(), response("r1", "p1", json!({"content": "on my way"}))], None),
-        _ => page(&[response("r2", "p1", json!({"content": "final"}))], None),
-    });
-    assert_eq!(own(&service).text().await.unwrap(), "final");
-    assert_eq!(service.calls().len(), 3);
-}
-
-#[tokio::test]
 async fn the_text_of_a_run_that_did_not_finish_is_an_error() {
     let events = || {
         vec![
@@ -405,42 +369,4 @@ async fn an_error_of_a_page_says_what_it_was_about() {
     assert_eq!((error.kind(), error.operation()), (ErrorKind::NotFound, Some(Operation::Events)));
     assert_eq!(error.sandbox_id(), Some("b/x"));
     assert!(service.calls()[0].starts_with("GET /sandboxes/b%2Fx/events?"), "{:?}", service.calls());
-}
-
-#[tokio::test]
-async fn the_events_of_a_run_are_its_own_and_end_with_it() {
-    let event =
-        |id: &str, task: &str| json!({"id": id, "type": "response", "timestamp": MADE, "taskId": task});
-    for mode in [EventMode::Auto, EventMode::Poll] {
-        let service = Service::start(move |request, before| match request.call.as_str() {
-            "GET /sandboxes/bx_1/prompts/p1" => {
-                run(if before < 2 { "running" } else { "finished" }, Some("c1"))
-            }
-            _ if asks_for_stream(request) => {
-                let data = event("r0", "p1").to_string();
-                Reply::Events(format!("id: n1\ndata: {data}\n\nid: n2\ndata: {data}\n\n"))
-            }
-            call if call.contains("cursor=n3") => page(&[event("r3", "p1")], None),
-            _ => page(&[event("r0", "p1"), event("r1", "p2"), event("r2", "p1")], Some("n3")),
-        });
-        let own = own(&service);
-        own.status().await.unwrap();
-        let options = EventOptions::new().mode(mode).poll_interval(Duration::from_millis(100));
-        let mut events = own.events_with(options).unwrap();
-        let mut ids = Vec::new();
-        while let Some(event) = events.next().await {
-            ids.push(event.unwrap().id().unwrap().to_owned());
-        }
-        assert_eq!(ids, ["r0", "r2", "r3"], "{mode:?}");
-        assert!(
-            service
-                .calls()
-                .iter()
-                .filter(|call| call.contains("/events"))
-                .all(|call| { call.contains("conversation=c1") })
-        );
-    }
-    let service = answering("finished", vec![]);
-    assert!(own(&service).events().unwrap().next().await.is_none());
-    assert_eq!(own(&service).status().await.unwrap().status, PromptRunStatus::Finished);
 }

@@ -52,6 +52,13 @@ async fn ports_are_listed_and_taken_away() {
 }
 
 #[tokio::test]
+async fn a_list_of_ports_that_is_not_there_is_no_empty_one() {
+    let service = Service::start(|_, _| Reply::Json(200, json!({"ok": true, "hostedPorts": [{"port": 1}]})));
+    let error = service.client().sandbox("bx_1").hosted_ports().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unexpected);
+}
+
+#[tokio::test]
 async fn bad_input_is_refused_with_nothing_sent() {
     let service = Service::start(|_, _| hosted("https://calm.example/"));
     let sandbox = service.client().sandbox("bx_1");

@@ -138,6 +138,20 @@ async fn another_success_status_is_a_success() {
 }
 
 #[tokio::test]
+async fn a_success_that_has_no_body_is_whole() {
+    for status in [204, 205] {
+        let peer = Peer::start(vec![answer(status, &[], "")]);
+        let client = client(&peer.url);
+        client.api().delete_webhook("wh_1").await.unwrap();
+        assert_eq!(peer.requests().len(), 1, "it is not asked again");
+        let error = client.api().get("bx_1").await.unwrap_err();
+        assert_eq!((error.kind(), error.delivery()), (ErrorKind::Unexpected, Delivery::Answered));
+        assert_eq!(get(&client).await.unwrap(), Value::Null);
+        assert_eq!(peer.requests().len(), 3);
+    }
+}
+
+#[tokio::test]
 async fn an_answer_over_the_cap_is_refused() {
     let announced = Step::Stall("HTTP/1.1 200 OK\r\ncontent-length: 67108865\r\n\r\n".into());
     let head = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".to_owned();

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::super::{EventMode, EventOptions};
+use super::super::{Event, EventMode, EventOptions, EventPage, PageQuery};
 use super::script::*;
 use crate::{
     clock::{Clock as _, ManualClock},
-    error::{Error, ErrorKind},
+    error::{Error, ErrorKind, Result},
 };
 
 fn polling() -> EventOptions {
@@ -216,4 +216,52 @@ async fn only_one_tasks_events_are_given_out_where_asked_for() {
     });
     let (mut stream, _) = script.follow(&clock, polling().task("p1").follow(false));
     assert_eq!(drain(&clock, &mut stream).await.unwrap(), ["p1 ", "r1 ", "r3 "]);
+}
+
+/// An event that may still grow, at a time of its number.
+fn growing(number: usize, content: &str) -> Event {
+    let mut event = value(number, content);
+    event["data"]["is_streaming"] = true.into();
+    Event::read(event).unwrap()
+}
+
+/// A page of what comes after a cursor in a list whose event 5 grows until `grown`.
+fn page_of_growing(grown: bool, query: &PageQuery) -> Result<EventPage> {
+    let mut page = page_of(if grown { 8 } else { 6 }, 100, query)?;
+    for event in page.events.iter_mut().filter(|event| !grown && event.id() == Some("e5")) {
+        *event = growing(5, "half");
+    }
+    Ok(page)
+}
+
+#[tokio::test]
+async fn what_grows_when_now_is_looked_up_is_seen_to_its_end() {
+    let clock = ManualClock::new();
+    let script = Script::pages(|number, query| page_of_growing(number >= 3, &query));
+    let (mut stream, _) = script.follow(&clock, polling().from_start(false));
+    assert_eq!(take(&clock, &mut stream, 3).await, numbered(5..8));
+}
+
+#[tokio::test]
+async fn a_cursor_stored_while_an_event_grows_leads_to_its_end() {
+    let clock = ManualClock::new();
+    let script = Script::pages(|_, query| page_of_growing(false, &query));
+    let (mut stream, _) = script.follow(&clock, polling().follow(false));
+    assert_eq!(drain(&clock, &mut stream).await.unwrap().last().unwrap(), "e5 half");
+    let cursor = stream.cursor().unwrap().to_owned();
+    let script = Script::pages(|_, query| page_of_growing(true, &query));
+    let (mut rest, _) = script.follow(&clock, polling().cursor(cursor).follow(false));
+    assert_eq!(drain(&clock, &mut rest).await.unwrap(), numbered(5..8));
+}
+
+#[tokio::test]
+async fn a_last_page_with_a_cursor_hides_nothing_that_grows() {
+    let clock = ManualClock::new();
+    let script = Script::pages(|number, query| {
+        let page = page_of_growing(number >= 3, &query)?;
+        let next = page.events.last().and_then(super::super::position::cursor_after);
+        Ok(EventPage { next_cursor: next, ..page })
+    });
+    let (mut stream, _) = script.follow(&clock, polling());
+    assert_eq!(take(&clock, &mut stream, 9).await[5..], ["e5 half", "e5 x", "e6 x", "e7 x"]);
 }

@@ -1,13 +1,13 @@
-//! How long a stream keeps trying, and how fast.
+//! How long a stream that is followed over many connections keeps trying, and how fast.
 
 use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 
-use crate::error::{Delivery, Error, ErrorKind};
+use crate::error::Error;
 
 /// How many connections or questions in a row may bring nothing before it is given up.
-pub(super) const TRIES: u32 = 10;
+pub(crate) const TRIES: u32 = 10;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -20,49 +20,53 @@ const STEADY: Duration = Duration::from_secs(10);
 
 /// What a connection has brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Life {
+pub(crate) enum Life {
     /// Nothing at all.
     #[default]
     None,
     /// The service is there.
     Heartbeat,
-    /// Events that were not there before.
+    /// Output or events that were not there before.
     News,
 }
 
 /// The pauses between tries, and how many are left.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(crate) struct Reconnects {
     tries: u32,
     pauses: ExponentialBackoff,
     life: Life,
     since: Duration,
     /// The least pause between connections, as the service last asked for.
     retry: Duration,
+    cut: Cut,
 }
 
-impl Patience {
-    pub(super) fn new(now: Duration) -> Self {
-        Self { tries: 0, pauses: pauses(), life: Life::None, since: now, retry: Duration::ZERO }
+/// Makes the error of a stream that cannot be gone on with, out of what ended its last connection.
+pub(crate) type Cut = fn(Option<Error>) -> Error;
+
+impl Reconnects {
+    pub(crate) fn new(now: Duration, cut: Cut) -> Self {
+        Self { tries: 0, pauses: pauses(), life: Life::None, since: now, retry: Duration::ZERO, cut }
     }
 
     /// A connection was made.
-    pub(super) fn connected(&mut self, now: Duration) {
+    pub(crate) fn connected(&mut self, now: Duration) {
         (self.life, self.since) = (Life::None, now);
     }
 
     /// The connection brought something.
-    pub(super) fn alive(&mut self, life: Life) {
+    pub(crate) fn alive(&mut self, life: Life) {
         self.life = self.life.max(life);
     }
 
     /// The service set the least pause between connections.
-    pub(super) fn set_retry(&mut self, retry: Duration) {
+    pub(crate) fn set_retry(&mut self, retry: Duration) {
         self.retry = retry;
     }
 
     /// A question was answered; after `fresh` ones pauses begin short again.
-    pub(super) fn answered(&mut self, fresh: bool) {
+    pub(crate) fn answered(&mut self, fresh: bool) {
         self.tries = 0;
         if fresh {
             self.pauses = pauses();
@@ -70,13 +74,13 @@ impl Patience {
     }
 
     /// How long to wait before the next question after an answer that brought nothing new, though there is more.
-    pub(super) fn pause(&mut self) -> Duration {
+    pub(crate) fn pause(&mut self) -> Duration {
         self.pauses.next().unwrap_or(LONGEST_PAUSE)
     }
 
     /// A connection or question ended with nothing more to come: how long to wait before the next, or the error to end
     /// with.
-    pub(super) fn lost(&mut self, now: Duration, cause: Option<Error>) -> Result<Duration, Error> {
+    pub(crate) fn lost(&mut self, now: Duration, cause: Option<Error>) -> Result<Duration, Error> {
         let life = std::mem::take(&mut self.life);
         if life > Life::None {
             self.tries = 0;
@@ -88,15 +92,15 @@ impl Patience {
         }
         self.tries += 1;
         if self.tries > TRIES {
-            return Err(cut(cause));
+            return Err((self.cut)(cause));
         }
         // A hint of the service is waited for in full, or not at all.
         let hint = cause.as_ref().and_then(Error::retry_after).unwrap_or_default();
         if hint > LONGEST_HINT {
-            return Err(cause.unwrap_or_else(|| cut(None)));
+            return Err(cause.unwrap_or_else(|| (self.cut)(None)));
         }
         if self.retry > LONGEST_HINT {
-            return Err(cut(cause).with_retry_after(self.retry));
+            return Err((self.cut)(cause).with_retry_after(self.retry));
         }
         Ok(self.pauses.next().unwrap_or(LONGEST_PAUSE).max(hint).max(self.retry))
     }
@@ -113,78 +117,76 @@ fn pauses() -> ExponentialBackoff {
         .build()
 }
 
-/// The error of a stream that cannot be gone on with.
-fn cut(cause: Option<Error>) -> Error {
-    const WHAT: &str = "the event stream broke and could not be gone on with";
-    let error = match cause {
-        Some(cause) => Error::new(ErrorKind::StreamCut, "stream_cut", format!("{WHAT}: {}", cause.message()))
-            .with_status(cause.status())
-            .with_operation(cause.operation())
-            .with_attempts(cause.attempts())
-            .with_request_id(cause.request_id().map(str::to_owned))
-            .with_source(cause),
-        None => Error::new(ErrorKind::StreamCut, "stream_cut", WHAT),
-    };
-    error.with_delivery(Delivery::Unknown)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
+
+    fn cut(cause: Option<Error>) -> Error {
+        let error = Error::new(ErrorKind::StreamCut, "stream_cut", "the stream broke");
+        match cause {
+            Some(cause) => error.with_status(cause.status()).with_source(cause),
+            None => error,
+        }
+    }
+
+    fn reconnects() -> Reconnects {
+        Reconnects::new(Duration::ZERO, cut)
+    }
 
     #[test]
     fn pauses_grow_and_news_make_them_short_again() {
-        let mut patience = Patience::new(Duration::ZERO);
+        let mut reconnects = self::reconnects();
         let bounds = [100, 200, 400, 800, 1600, 3200, 5000, 5000];
         for bound in bounds.map(Duration::from_millis) {
-            let pause = patience.lost(Duration::ZERO, None).unwrap();
+            let pause = reconnects.lost(Duration::ZERO, None).unwrap();
             assert!((bound..=2 * bound).contains(&pause), "{pause:?} for {bound:?}");
         }
-        patience.alive(Life::News);
-        assert!(patience.lost(Duration::ZERO, None).unwrap() <= Duration::from_millis(200));
+        reconnects.alive(Life::News);
+        assert!(reconnects.lost(Duration::ZERO, None).unwrap() <= Duration::from_millis(200));
     }
 
     #[test]
     fn heartbeats_keep_it_alive_but_a_storm_slow() {
-        let mut patience = Patience::new(Duration::ZERO);
+        let mut reconnects = self::reconnects();
         for _ in 0..50 {
-            patience.connected(Duration::ZERO);
-            patience.alive(Life::Heartbeat);
-            patience.lost(Duration::from_secs(1), None).unwrap();
+            reconnects.connected(Duration::ZERO);
+            reconnects.alive(Life::Heartbeat);
+            reconnects.lost(Duration::from_secs(1), None).unwrap();
         }
-        assert!(patience.lost(Duration::from_secs(1), None).unwrap() >= LONGEST_PAUSE);
-        patience.connected(Duration::ZERO);
-        patience.alive(Life::Heartbeat);
-        assert!(patience.lost(STEADY, None).unwrap() <= 2 * FIRST_PAUSE);
+        assert!(reconnects.lost(Duration::from_secs(1), None).unwrap() >= LONGEST_PAUSE);
+        reconnects.connected(Duration::ZERO);
+        reconnects.alive(Life::Heartbeat);
+        assert!(reconnects.lost(STEADY, None).unwrap() <= 2 * FIRST_PAUSE);
     }
 
     #[test]
     fn the_budget_ends_with_the_last_cause() {
-        let mut patience = Patience::new(Duration::ZERO);
+        let mut reconnects = self::reconnects();
         for _ in 0..TRIES {
-            patience.lost(Duration::ZERO, None).unwrap();
+            reconnects.lost(Duration::ZERO, None).unwrap();
         }
         let cause = Error::new(ErrorKind::Server, "http_503", "busy").with_status(503);
-        let error = patience.lost(Duration::ZERO, Some(cause)).unwrap_err();
+        let error = reconnects.lost(Duration::ZERO, Some(cause)).unwrap_err();
         assert_eq!((error.kind(), error.status()), (ErrorKind::StreamCut, Some(503)));
-        assert!(error.message().contains("busy") && std::error::Error::source(&error).is_some());
+        assert!(std::error::Error::source(&error).is_some_and(|cause| cause.to_string().contains("busy")));
     }
 
     #[test]
     fn what_the_service_asks_for_is_the_least() {
-        let mut patience = Patience::new(Duration::ZERO);
-        patience.set_retry(Duration::from_secs(30));
-        assert_eq!(patience.lost(Duration::ZERO, None).unwrap(), Duration::from_secs(30));
+        let mut reconnects = self::reconnects();
+        reconnects.set_retry(Duration::from_secs(30));
+        assert_eq!(reconnects.lost(Duration::ZERO, None).unwrap(), Duration::from_secs(30));
         let busy = |seconds| {
             Error::new(ErrorKind::RateLimited, "rate_limited", "later")
                 .with_retry_after(Duration::from_secs(seconds))
         };
-        assert_eq!(patience.lost(Duration::ZERO, Some(busy(90))).unwrap(), Duration::from_secs(90));
-        assert_eq!(patience.lost(Duration::ZERO, Some(busy(301))).unwrap_err().code(), "rate_limited");
-        patience.set_retry(Duration::ZERO);
-        assert!(patience.lost(Duration::ZERO, None).unwrap() >= FIRST_PAUSE);
-        patience.set_retry(Duration::from_secs(301));
-        let error = patience.lost(Duration::ZERO, None).unwrap_err();
+        assert_eq!(reconnects.lost(Duration::ZERO, Some(busy(90))).unwrap(), Duration::from_secs(90));
+        assert_eq!(reconnects.lost(Duration::ZERO, Some(busy(301))).unwrap_err().code(), "rate_limited");
+        reconnects.set_retry(Duration::ZERO);
+        assert!(reconnects.lost(Duration::ZERO, None).unwrap() >= FIRST_PAUSE);
+        reconnects.set_retry(Duration::from_secs(301));
+        let error = reconnects.lost(Duration::ZERO, None).unwrap_err();
         assert_eq!(
             (error.kind(), error.retry_after()),
             (ErrorKind::StreamCut, Some(Duration::from_secs(301)))

@@ -1,0 +1,181 @@
+//! The API document is valid OpenAPI by somebody else's word, names every known code, and says each thing once.
+//!
+//! The oracle is the document itself, read as YAML, and lists written down here; the SDK's tables are compared with both.
+
+mod spec_valid_support;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use sandboxer::operations::{ERROR_CODES, Media, Operation, REPEAT_RULES, Repeat};
+use sandboxer_tests::python;
+use serde_json::Value;
+use spec_valid_support::{ACTIONS, CODES, boat_document, classes, document, operations};
+
+fn script() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors/spec/validate.py")
+}
+
+#[test]
+fn both_documents_are_valid_openapi() {
+    let Some(python) = python::openapi_validator() else { return };
+    let faults = |document: &Value| -> Vec<String> {
+        let output = python.run(&script(), document.to_string().as_bytes());
+        serde_json::from_slice(&output).unwrap()
+    };
+    assert_eq!(faults(&document()), Vec::<String>::new());
+    assert_eq!(faults(&boat_document()), Vec::<String>::new(), "with boat's overlay");
+
+    // The validator does look: it finds what is put in.
+    let mut broken = document();
+    broken["paths"]["/me"]["get"]["responses"] = serde_json::json!({});
+    broken["components"]["schemas"]["SandboxState"]["type"] = "text".into();
+    let found = faults(&broken);
+    assert!(found.iter().any(|fault| fault.contains("/me/get/responses")), "{found:?}");
+    assert!(found.iter().any(|fault| fault.contains("SandboxState")), "{found:?}");
+}
+
+#[test]
+fn every_known_code_is_in_the_documents_under_its_status() {
+    let (own, boat) = (document(), boat_document());
+    let mut missing = Vec::new();
+    for (code, status, boat_only) in CODES {
+        let in_own = own["x-error-codes"].get(code);
+        let in_boat = boat["x-error-codes"].get(code);
+        let described = if *boat_only { in_boat } else { in_own };
+        match described.and_then(|described| described["status"].as_u64()) {
+            Some(described) if described == u64::from(*status) => {}
+            found => missing.push(format!("{code}: {found:?} instead of {status}")),
+        }
+        // A code that a service may answer with is one that the client knows, in the spelling it reports it in.
+        let alias = boat["x-service"]["codeAliases"].get(code).and_then(Value::as_str);
+        let reported = alias.unwrap_or(code);
+        if !ERROR_CODES.iter().any(|known| known.code == reported) {
+            missing.push(format!("{code}: the client does not know `{reported}`"));
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert!(CODES.len() >= 77, "{}", CODES.len());
+    let names: BTreeSet<_> = CODES.iter().map(|(code, ..)| code).collect();
+    assert_eq!(names.len(), CODES.len());
+    for (document, expected) in [(&own, 78), (&boat, 97)] {
+        let codes = document["x-error-codes"].as_object().unwrap();
+        assert_eq!(codes.len(), expected);
+        for (code, described) in codes {
+            assert!(described["meaning"].as_str().is_some_and(|meaning| meaning.ends_with('.')), "{code}");
+        }
+    }
+}
+
+#[test]
+fn a_code_is_described_once_and_used() {
+    for document in [document(), boat_document()] {
+        let described: BTreeSet<_> = document["x-error-codes"].as_object().unwrap().keys().cloned().collect();
+        let listed = |value: &Value| -> Vec<String> {
+            let texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+            texts.map(str::to_owned).collect()
+        };
+        let mut used: BTreeSet<String> = listed(&document["x-common-errors"]).into_iter().collect();
+        for operation in operations(&document) {
+            let codes = listed(&operation["x-errors"]);
+            assert_eq!(
+                codes.iter().collect::<BTreeSet<_>>().len(),
+                codes.len(),
+                "{}",
+                operation["operationId"]
+            );
+            used.extend(codes);
+        }
+        for row in document["x-repeat-table"].as_array().unwrap() {
+            used.extend(listed(&row["when"]["codes"]));
+        }
+        let unknown: Vec<_> = used.difference(&described).collect();
+        assert!(unknown.is_empty(), "used, not described: {unknown:?}");
+    }
+}
+
+#[test]
+fn one_table_says_what_is_repeated() {
+    let document = document();
+    let rows = document["x-repeat-table"].as_array().unwrap();
+    assert_eq!(rows.len(), REPEAT_RULES.len());
+    let names: BTreeSet<_> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), rows.len(), "a row's name is its own");
+    for row in rows {
+        assert!(row["why"].as_str().is_some_and(|why| why.ends_with('.')), "{row}");
+        assert!(row["when"].as_object().is_some_and(|when| !when.is_empty()), "{row}");
+        for class in row["repeat"].as_array().unwrap() {
+            assert!(classes().contains(&class.as_str().unwrap()), "{row}");
+        }
+    }
+    // No row is hidden behind an earlier one: whatever the later asks for is not all that the earlier needs.
+    for (at, later) in rows.iter().enumerate() {
+        for earlier in &rows[..at] {
+            let (wide, narrow) = (earlier["when"].as_object().unwrap(), later["when"].as_object().unwrap());
+            let hidden = wide.iter().all(|(key, value)| match (key.as_str(), narrow.get(key)) {
+                ("codes", Some(codes)) => {
+                    let all = value.as_array().unwrap();
+                    codes.as_array().unwrap().iter().all(|code| all.contains(code))
+                }
+                (_, given) => given == Some(value),
+            });
+            assert!(!hidden, "{} hides {}", earlier["name"], later["name"]);
+        }
+    }
+    // The classes, the only other part of the rule, stand at each operation and nowhere else.
+    for operation in operations(&document) {
+        assert!(classes().contains(&operation["x-repeat"].as_str().unwrap()), "{operation}");
+        let others: Vec<_> = operation
+            .as_object()
+            .unwrap()
+            .keys()
+            .filter(|key| key.starts_with("x-") && (key.contains("retr") || key.contains("repeat")))
+            .collect();
+        assert_eq!(others, ["x-repeat"], "{}", operation["operationId"]);
+    }
+}
+
+#[test]
+fn the_clients_tables_are_the_documents() {
+    let document = document();
+    let known: BTreeMap<&str, Operation> = Operation::ALL.iter().map(|known| (known.id(), *known)).collect();
+    let mut count = 0;
+    for operation in operations(&document) {
+        let id = operation["operationId"].as_str().unwrap();
+        let info = known[id].info();
+        count += 1;
+        assert_eq!(operation["x-key-action"].as_str(), info.key_action, "{id}");
+        let class = match info.repeat {
+            Repeat::Safe => "safe",
+            Repeat::Keyed => "keyed",
+            Repeat::Replace => "replace",
+            Repeat::Command => "command",
+            Repeat::Write => "write",
+            other => panic!("{id}: {other:?}"),
+        };
+        assert_eq!(operation["x-repeat"], class, "{id}");
+        if operation.get("x-websocket").is_some() {
+            assert_eq!(info.media, Media::WebSocket, "{id}");
+        }
+        for code in operation["x-errors"].as_array().unwrap() {
+            assert!(info.errors.contains(&code.as_str().unwrap()), "{id}: {code}");
+        }
+    }
+    assert_eq!(count, 93);
+}
+
+#[test]
+fn one_table_says_which_action_each_operation_needs() {
+    let mut table: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for operation in operations(&document()) {
+        let action = operation["x-key-action"].as_str().expect("every operation names one").to_owned();
+        table.entry(action).or_default().insert(operation["operationId"].as_str().unwrap().to_owned());
+    }
+    let expected: BTreeMap<String, BTreeSet<String>> = ACTIONS
+        .iter()
+        .map(|(action, ids)| ((*action).to_owned(), ids.split_whitespace().map(str::to_owned).collect()))
+        .collect();
+    assert_eq!(table, expected);
+}
