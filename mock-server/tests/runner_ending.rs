@@ -54,7 +54,7 @@ async fn a_kill_ends_the_whole_tree_at_once_when_term_suffices() {
         let other = unique_seconds();
         let bystander = bench.start(&space, shell(&format!("sleep {other}"))).await;
         let seconds = unique_seconds();
-        let running = start_runaways(&bench, &space, "", &seconds, &format!("sleep {seconds}")).await;
+        let running = start_runaways(&bench, &space, "", &seconds, &format!("exec sleep {seconds}")).await;
         let clock = SystemClock::new();
         in_time(running.kill_tree(GRACE)).await;
         assert!(clock.elapsed() < Duration::from_secs(4), "{:?}", clock.elapsed());
