@@ -354,7 +354,11 @@ fn add(
         }
     };
     let mut errors = raw.common_errors.clone();
-    errors.extend(operation.errors.iter().filter(|code| !raw.common_errors.contains(code)).cloned());
+    for code in operation.errors.iter().chain(parameters.iter().flat_map(|parameter| &parameter.errors)) {
+        if !errors.contains(code) {
+            errors.push(code.clone());
+        }
+    }
     let base = Operation {
         id: id.clone(),
         tag: operation.tags.first().cloned().ok_or_else(|| Error::new(format!("{id}: there is no tag")))?,

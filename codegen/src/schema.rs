@@ -121,6 +121,9 @@ pub(crate) struct Parameter {
     pub filled_by: Option<FilledBy>,
     #[serde(rename = "x-default-from-path")]
     pub default_from_path: Option<String>,
+    /// The codes that whatever takes the parameter can answer with because of it.
+    #[serde(rename = "x-errors", default)]
+    pub errors: Vec<String>,
 }
 
 /// Who writes a header, when it is not the caller.

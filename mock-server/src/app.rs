@@ -2,9 +2,10 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -15,11 +16,21 @@ use tokio::sync::{Notify, RwLock, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    agent::Agents,
+    folders::SNAPSHOTS,
+    hosting::Gateway,
     job::Job,
+    metering::Meters,
+    outbound::Sender,
+    router,
     runner::{Runner, Space},
+    snapshots::Shelf,
     store::{Durability, Reader, Store, StoreError, Writer, typed},
     world::{
+        key_uses::{self, KeyUses},
+        keys::Key,
         sandboxes::{Sandbox, State},
+        scenarios::Scenarios,
         seed::MachinesSeed,
         time::{self, Millis},
     },
@@ -32,7 +43,11 @@ pub(crate) struct App {
     pub(crate) runner: Arc<dyn Runner>,
     /// Below it every sandbox has a folder of its id.
     pub(crate) spaces: PathBuf,
+    /// The snapshots of their disks.
+    pub(crate) shelf: Shelf,
     pub(crate) machines: Mutex<MachinesSeed>,
+    /// What is wrong in this world.
+    pub(crate) scenarios: Mutex<Scenarios>,
     live: Mutex<HashMap<String, Arc<Live>>>,
     /// Idempotency keys whose first call is still at work.
     pub(crate) keys_at_work: Mutex<HashSet<String>>,
@@ -40,8 +55,29 @@ pub(crate) struct App {
     pub(crate) deadlines_changed: Notify,
     /// Told whenever something was written that is not on disk yet.
     pub(crate) written_later: Notify,
+    /// How often keys were used, as far as it is not written yet.
+    pub(crate) key_uses: KeyUses,
+    /// Told when the first of those is counted.
+    pub(crate) key_uses_counted: Notify,
+    /// Where it listens; nowhere yet if unset.
+    pub(crate) address: OnceLock<SocketAddr>,
+    /// How many such changes there were, and how many of them are on disk.
+    written: AtomicU64,
+    durable: tokio::sync::Mutex<u64>,
+    /// Told whenever a sandbox's state has changed.
+    pub(crate) happened: Notify,
     /// Told whenever a machine may have become free.
     pub(crate) machine_freed: Notify,
+    /// Told whenever the earliest export of gauges may have changed.
+    pub(crate) telemetry_changed: Notify,
+    /// How busy the sandboxes are.
+    pub(crate) meters: Meters,
+    /// The ways into sandboxes from outside.
+    pub(crate) hosting: Gateway,
+    /// What answers prompts, and what it is at.
+    pub(crate) agents: Agents,
+    /// Sends requests of the server's own.
+    pub(crate) outbound: Sender,
     /// Open streams and background tasks end when this does.
     pub(crate) closing: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -56,23 +92,26 @@ pub(crate) struct Live {
     pub(crate) turn: RwLock<()>,
     /// Copying the disk holds it for reading; removing the disk holds it for writing.
     pub(crate) disk: RwLock<()>,
+    /// One at a time brings the secret files of its environment into its work folder.
+    pub(crate) placing: tokio::sync::Mutex<()>,
     /// A stop that was told to give up on saving.
     pub(crate) forced: Notify,
     jobs: Mutex<HashMap<String, Arc<Job>>>,
-    /// How many bytes of output the store holds of it; `None` until somebody counted.
-    pub(crate) output_kept: Mutex<Option<u64>>,
 }
+
+/// The course that a sandbox is on before anybody asks for another.
+pub(crate) const FIRST_COURSE: u64 = 0;
 
 impl Live {
     fn new(state: State) -> Self {
         Self {
             state: watch::Sender::new(state),
-            course: AtomicU64::new(0),
+            course: AtomicU64::new(FIRST_COURSE),
             turn: RwLock::new(()),
             disk: RwLock::new(()),
+            placing: tokio::sync::Mutex::default(),
             forced: Notify::new(),
             jobs: Mutex::default(),
-            output_kept: Mutex::default(),
         }
     }
 
@@ -136,18 +175,32 @@ impl App {
         runner: Arc<dyn Runner>,
         spaces: PathBuf,
         machines: MachinesSeed,
+        loopback_targets: bool,
     ) -> Self {
         Self {
+            outbound: Sender::new(clock.clone(), loopback_targets),
+            hosting: Gateway::default(),
+            meters: Meters::default(),
             clock,
             store,
             runner,
+            shelf: Shelf::new(spaces.with_file_name(SNAPSHOTS)),
             spaces,
             machines: Mutex::new(machines),
+            scenarios: Mutex::default(),
             live: Mutex::default(),
             keys_at_work: Mutex::default(),
             deadlines_changed: Notify::new(),
             written_later: Notify::new(),
+            key_uses: KeyUses::default(),
+            key_uses_counted: Notify::new(),
+            address: OnceLock::new(),
+            written: AtomicU64::new(0),
+            durable: tokio::sync::Mutex::default(),
+            happened: Notify::new(),
             machine_freed: Notify::new(),
+            telemetry_changed: Notify::new(),
+            agents: Agents::default(),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }
@@ -180,8 +233,55 @@ impl App {
         body: impl FnOnce(&mut dyn Writer) -> Result<T, E>,
     ) -> Result<T, E> {
         let written = typed::write(&*self.store, Durability::Later, body);
+        self.written.fetch_add(1, Ordering::SeqCst);
         self.written_later.notify_one();
         written
+    }
+
+    /// Waits until everything written before the call is on disk, if this server keeps its data. Those that wait at once
+    /// share one trip to the disk.
+    pub(crate) async fn make_durable(self: &Arc<Self>) {
+        if !self.store.is_kept() {
+            return;
+        }
+        let wanted = self.written.load(Ordering::SeqCst);
+        let mut durable = self.durable.lock().await;
+        if *durable >= wanted {
+            return;
+        }
+        let until = self.written.load(Ordering::SeqCst);
+        let app = self.clone();
+        let written = tokio::task::spawn_blocking(move || app.write::<(), StoreError>(|_| Ok(()))).await;
+        match written {
+            Ok(Ok(())) => *durable = until,
+            Ok(Err(error)) => tracing::error!(%error, "changes could not be brought to disk"),
+            Err(error) => tracing::error!(%error, "changes could not be brought to disk"),
+        }
+    }
+
+    /// Counts a use of a key.
+    pub(crate) fn key_used(&self, key: &Key) {
+        if !key.is_session() && self.key_uses.count(&key.id, self.now()) {
+            self.key_uses_counted.notify_one();
+        }
+    }
+
+    /// Writes how often keys were used, so that the store has every use up to now.
+    pub(crate) fn write_key_uses(&self) -> Result<(), StoreError> {
+        self.key_uses.flush(|counted| self.write_later(|tx| key_uses::add(tx, counted)))
+    }
+
+    /// The base URL of the API as this machine reaches it; none before the server listens.
+    pub(crate) fn url(&self) -> Option<String> {
+        let mut address = *self.address.get()?;
+        if address.ip().is_unspecified() {
+            let loopback: IpAddr = match address.ip() {
+                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            };
+            address.set_ip(loopback);
+        }
+        Some(format!("http://{address}{}", router::PREFIX))
     }
 
     /// The live side of a sandbox, made from its record the first time.
@@ -210,6 +310,11 @@ impl App {
     /// How the machines behave now.
     pub(crate) fn machines(&self) -> MachinesSeed {
         lock(&self.machines).clone()
+    }
+
+    /// What is wrong now.
+    pub(crate) fn scenarios(&self) -> Scenarios {
+        lock(&self.scenarios).clone()
     }
 
     /// Sleeps on the clock; ends early, with false, when the server closes.

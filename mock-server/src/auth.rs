@@ -6,9 +6,11 @@ use crate::{
     reply::ApiError,
     store::{Reader, typed},
     world::{
-        accounts::{Account, Key, Organisation, Plan},
+        accounts::{self, Account, Organisation, PERSONAL, Plan},
         ids,
+        keys::Key,
         limits::Wallet,
+        machine_keys,
         sandboxes::{Sandbox, State},
         time::Millis,
     },
@@ -24,6 +26,8 @@ pub(crate) struct Caller {
     pub(crate) key: Key,
     /// The organisation that the call is for; the account itself if `None`.
     pub(crate) organisation: Option<Organisation>,
+    /// Whether the call said so.
+    pub(crate) has_named_wallet: bool,
 }
 
 /// What a caller may do with a sandbox.
@@ -31,6 +35,9 @@ pub(crate) struct Caller {
 pub(crate) enum Access {
     /// Created it: everything.
     Owner,
+    /// Is in the organisation that pays for it, and nothing of its creator's is on it: everything but to change, share,
+    /// copy or delete it.
+    Use,
     /// Is in the organisation that pays for it: see and stop it.
     View,
 }
@@ -40,37 +47,56 @@ impl Access {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Access::Owner => "owner",
+            Access::Use => "use",
             Access::View => "view",
         }
     }
 }
 
-/// Finds the key of a request and whose it is.
+/// Finds the key of a request and whose it is. `in_query` is what the query gives for one, where the operation takes that.
 pub(crate) fn authenticate(
     tx: &dyn Reader,
     headers: &HeaderMap,
+    in_query: Option<&str>,
     now: Millis,
 ) -> Result<(Account, Key), ApiError> {
-    let refuse = |why: &str| ApiError::new(401, "unauthorized", why);
+    let secret = match in_query {
+        Some(secret) if !headers.contains_key(header::AUTHORIZATION) => secret,
+        _ => bearer(headers)?,
+    };
+    let key = match typed::get::<Key>(tx, &ids::digest(secret))? {
+        Some(key) => key,
+        None => machine_keys::of_secret(tx, secret)?.ok_or_else(|| refuse("the API key is not known"))?,
+    };
+    if key.revoked_at.is_some() {
+        return Err(refuse("the API key was revoked"));
+    }
+    if key.has_expired(now) {
+        return Err(refuse("the API key has expired"));
+    }
+    let account = typed::get(tx, &key.account)?.ok_or_else(|| refuse("the API key belongs to no account"))?;
+    Ok((account, key))
+}
+
+fn refuse(why: &str) -> ApiError {
+    ApiError::new(401, "unauthorized", why)
+}
+
+/// The key that the header carries.
+fn bearer(headers: &HeaderMap) -> Result<&str, ApiError> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let value = values.next().ok_or_else(|| refuse("the Authorization header is missing"))?;
     if values.next().is_some() {
         return Err(refuse("there is more than one Authorization header"));
     }
-    let secret = value
+    value
         .to_str()
         .ok()
         .and_then(|text| text.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .map(|(_, secret)| secret.trim())
         .filter(|secret| !secret.is_empty())
-        .ok_or_else(|| refuse("the Authorization header is not of the form: Bearer KEY"))?;
-    let key: Key = typed::get(tx, &ids::digest(secret))?.ok_or_else(|| refuse("the API key is not known"))?;
-    if key.expires_at.is_some_and(|at| at <= now) {
-        return Err(refuse("the API key has expired"));
-    }
-    let account = typed::get(tx, &key.account)?.ok_or_else(|| refuse("the API key belongs to no account"))?;
-    Ok((account, key))
+        .ok_or_else(|| refuse("the Authorization header is not of the form: Bearer KEY"))
 }
 
 /// Finds the organisation that a text stands for: its id, its name in any case, or `personal`.
@@ -79,14 +105,11 @@ pub(crate) fn organisation(
     account: &Account,
     named: &str,
 ) -> Result<Option<Organisation>, ApiError> {
-    if named.eq_ignore_ascii_case("personal") {
+    if named.eq_ignore_ascii_case(PERSONAL) {
         return Ok(None);
     }
-    let mine = typed::with_prefix::<Organisation>(tx, "")?
-        .into_iter()
-        .filter(|organisation| organisation.members.iter().any(|member| member.account == account.id));
     let mut found: Vec<Organisation> = Vec::new();
-    for organisation in mine {
+    for organisation in accounts::organisations_of(tx, &account.id)? {
         if organisation.id == named {
             return Ok(Some(organisation));
         }
@@ -116,9 +139,9 @@ impl Caller {
         }
         let Some(id) = &sandbox.organisation else { return Ok(None) };
         let pays: Option<Organisation> = typed::get(tx, id)?;
-        let is_member =
-            pays.is_some_and(|pays| pays.members.iter().any(|member| member.account == self.account.id));
-        Ok(is_member.then_some(Access::View))
+        let is_member = pays.is_some_and(|pays| pays.member(&self.account.id).is_some());
+        let access = if sandbox.is_open_to_members() { Access::Use } else { Access::View };
+        Ok(is_member.then_some(access))
     }
 
     /// A sandbox that the caller may see.
@@ -134,10 +157,36 @@ impl Caller {
         match self.see(tx, id)? {
             (sandbox, _) if sandbox.state == State::Cancelled => Err(ApiError::not_found("sandbox")),
             (sandbox, Access::Owner) => Ok(sandbox),
-            (_, Access::View) => Err(ApiError::new(
+            (_, Access::Use | Access::View) => Err(ApiError::new(
                 403,
                 "forbidden",
                 "another member of the organisation created this sandbox",
+            )),
+        }
+    }
+
+    /// The API key that what the call makes is made with; none if a person is signed in.
+    pub(crate) fn made_by(&self) -> Option<String> {
+        (!self.key.is_session()).then(|| self.key.id.clone())
+    }
+
+    /// The organisation whose wallet the call is about: what it named, or the active one.
+    pub(crate) fn payer(&self, tx: &dyn Reader) -> Result<Option<Organisation>, ApiError> {
+        match self.has_named_wallet {
+            true => Ok(self.organisation.clone()),
+            false => Ok(accounts::active_organisation(tx, &self.account)?),
+        }
+    }
+
+    /// A sandbox that the caller may work in; a cancelled one is not found.
+    pub(crate) fn using(&self, tx: &dyn Reader, id: &str) -> Result<Sandbox, ApiError> {
+        match self.see(tx, id)? {
+            (sandbox, _) if sandbox.state == State::Cancelled => Err(ApiError::not_found("sandbox")),
+            (sandbox, Access::Owner | Access::Use) => Ok(sandbox),
+            (_, Access::View) => Err(ApiError::new(
+                403,
+                "forbidden",
+                "another member of the organisation created this sandbox and has not shared it",
             )),
         }
     }

@@ -11,10 +11,11 @@ use std::{
 use sandboxer::clock::{SharedClock, SystemClock};
 
 use crate::{
+    agent::{Agent, AgentError, Turn},
     host::{self, Ready},
     runner::{Network, Runner, RunnerKind},
     server::MockServer,
-    world::seed::{KeySeed, WorldError, WorldSeed},
+    world::seed::{KeySeed, SessionSeed, WorldError, WorldSeed},
 };
 
 /// Why a server was not started. Displays as one line.
@@ -81,11 +82,15 @@ pub struct MockServerBuilder {
     pub(crate) listen: SocketAddr,
     allow_remote: bool,
     api_keys: Vec<String>,
+    sessions: Vec<String>,
     pub(crate) world: WorldSeed,
     pub(crate) runner: Choice,
     pub(crate) network: Network,
     pub(crate) data_dir: Option<PathBuf>,
+    pub(crate) loopback_targets: bool,
     pub(crate) clock: SharedClock,
+    pub(crate) agent: Option<Agent>,
+    pub(crate) page_hosts: Vec<String>,
 }
 
 /// Which runner runs commands.
@@ -110,11 +115,15 @@ impl Default for MockServerBuilder {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             allow_remote: false,
             api_keys: Vec::new(),
+            sessions: Vec::new(),
             world: WorldSeed::default(),
             runner: Choice::Kind(RunnerKind::Auto),
             network: Network::None,
             data_dir: None,
+            loopback_targets: false,
             clock: SystemClock::shared(),
+            agent: None,
+            page_hosts: Vec::new(),
         }
     }
 }
@@ -138,6 +147,13 @@ impl MockServerBuilder {
     #[must_use]
     pub fn api_key(mut self, key: impl Into<String>) -> Self {
         self.api_keys.push(key.into());
+        self
+    }
+
+    /// Adds a person who is signed in to the default account: with this token, sent like a key, goes what no API key may do.
+    #[must_use]
+    pub fn session(mut self, token: impl Into<String>) -> Self {
+        self.sessions.push(token.into());
         self
     }
 
@@ -190,6 +206,34 @@ impl MockServerBuilder {
         self
     }
 
+    /// Also sends webhook deliveries and telemetry to this machine itself, over `http` and to any port: for receivers and
+    /// collectors that a test runs. Otherwise only public `https` addresses will do, as with the service.
+    #[must_use]
+    pub fn allow_loopback_targets(mut self) -> Self {
+        self.loopback_targets = true;
+        self
+    }
+
+    /// Answers prompts with this closure, which is given each turn, instead of the agent that is built in; see
+    /// [`agent`](crate::agent).
+    #[must_use]
+    pub fn agent<F, W>(mut self, agent: F) -> Self
+    where
+        F: Fn(Turn) -> W + Send + Sync + 'static,
+        W: Future<Output = Result<(), AgentError>> + Send + 'static,
+    {
+        self.agent = Some(Agent::new(agent));
+        self
+    }
+
+    /// Shows the page for people also where it is asked for by this name, without a port: the server is otherwise known as
+    /// `localhost` and by its loopback addresses alone, so that no page elsewhere can pass for it.
+    #[must_use]
+    pub fn page_host(mut self, name: impl Into<String>) -> Self {
+        self.page_hosts.push(name.into());
+        self
+    }
+
     /// Takes the time from this clock.
     #[must_use]
     pub fn clock(mut self, clock: SharedClock) -> Self {
@@ -212,6 +256,7 @@ impl MockServerBuilder {
         // Given keys come first: the first of all is the one that the server's own clients use.
         let given = self.api_keys.iter().map(KeySeed::new);
         self.world.keys = given.chain(self.world.keys).collect();
+        self.world.sessions.extend(self.sessions.drain(..).map(SessionSeed::new));
         self.world = self.world.check().map_err(StartError::World)?;
         let api_key = self.world.keys.first().map(|key| key.secret.clone()).unwrap_or_default();
         let clock = self.clock.clone();

@@ -43,6 +43,14 @@ struct Flags {
     /// Allow an address that other machines can reach.
     #[arg(long)]
     allow_remote: bool,
+
+    /// Another name that the page for people may be asked for by; may be given more than once.
+    #[arg(long, value_name = "NAME")]
+    page_host: Vec<String>,
+
+    /// Allow webhook endpoints and telemetry collectors on this machine, over http and on any port.
+    #[arg(long)]
+    allow_loopback_targets: bool,
 }
 
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
@@ -106,6 +114,12 @@ fn start(flags: Flags) -> Result<MockServer, String> {
     for key in flags.api_key {
         builder = builder.api_key(key);
     }
+    for name in flags.page_host {
+        builder = builder.page_host(name);
+    }
+    if flags.allow_loopback_targets {
+        builder = builder.allow_loopback_targets();
+    }
     if let Some(folder) = flags.data_dir {
         builder = builder.data_dir(folder);
     }
@@ -127,7 +141,7 @@ fn serve(server: MockServer) -> ExitCode {
         // Listened for before the address is printed: whoever reads it may end the server at once.
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        say(std::io::stdout(), &format!("listening on {}", server.url()));
+        say(std::io::stdout(), &format!("listening on {}\npage at {}", server.url(), server.page_url()));
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}

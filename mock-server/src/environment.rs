@@ -1,15 +1,16 @@
 //! What a command finds around it: variables, shell, files.
 
-use std::{path::Path, sync::OnceLock};
+use std::{collections::BTreeMap, path::Path, sync::OnceLock};
 
 use crate::{
     app::App,
     space::{FileError, Files, Owner},
-    world::sandboxes::Sandbox,
+    world::{machine_keys, pins, sandboxes::Sandbox},
 };
 
-/// The whole environment of a command: the usual variables, then the sandbox's, then its own; the later ones win.
-pub(crate) fn variables(sandbox: &Sandbox, own: &[(String, String)]) -> Vec<(String, String)> {
+/// The whole environment of a command: the usual variables, then those of the sandbox's environment, then the sandbox's own,
+/// then the command's; the later ones win, but for those that the service keeps for itself.
+pub(crate) fn variables(app: &App, sandbox: &Sandbox, own: &[(String, String)]) -> Vec<(String, String)> {
     const USUAL: [(&str, &str); 6] = [
         ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
         ("HOME", "/home/user"),
@@ -18,17 +19,40 @@ pub(crate) fn variables(sandbox: &Sandbox, own: &[(String, String)]) -> Vec<(Str
         ("LANG", "C.UTF-8"),
         ("SHELL", "/bin/sh"),
     ];
-    let mut all = std::collections::BTreeMap::new();
+    let mut all = BTreeMap::new();
     for (name, value) in USUAL {
         all.insert(name, value);
     }
     if bash().is_some() {
         all.insert("SHELL", "/bin/bash");
     }
+    let given = given(app, sandbox);
+    all.extend(given.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     all.extend(sandbox.env.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     all.extend(own.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     all.insert("SANDBOXER_ID", &sandbox.id);
+    let (token, url) = (token(app, sandbox), app.url());
+    all.extend(token.as_deref().map(|token| ("SANDBOXER_TOKEN", token)));
+    all.extend(url.as_deref().map(|url| ("SANDBOXER_API_URL", url)));
     all.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// The variables of the sandbox's environment.
+fn given(app: &App, sandbox: &Sandbox) -> BTreeMap<String, String> {
+    let contents = app
+        .read(|tx| pins::contents(tx, sandbox))
+        .inspect_err(|error| tracing::error!(%error, "the environment of a sandbox could not be read"));
+    contents.ok().flatten().map(|contents| contents.variables()).unwrap_or_default()
+}
+
+/// The key that the sandbox's own commands call the API with, if it is given one.
+fn token(app: &App, sandbox: &Sandbox) -> Option<String> {
+    if !machine_keys::is_given(sandbox) {
+        return None;
+    }
+    app.read(|tx| machine_keys::secret(tx, &sandbox.id))
+        .inspect_err(|error| tracing::error!(%error, "the key of a sandbox could not be told"))
+        .ok()
 }
 
 /// The most bytes of a line that go in one argument: less than Linux takes, which is 128 KiB.

@@ -12,6 +12,9 @@ use crate::space;
 /// How the names of temporary folders begin.
 const PREFIX: &str = "sandboxer-mock-server-";
 
+/// The folder beside that of the sandboxes that has the snapshots of their disks.
+pub(crate) const SNAPSHOTS: &str = "snapshots";
+
 /// The lock in a folder; whoever serves the folder holds it.
 const LOCK: &str = "lock";
 
@@ -65,7 +68,7 @@ impl Folders {
         // What a killed server left there is of no use to anybody.
         let cleared = space::remove_tree_blocking(&folders.scratch());
         cleared.map_err(|error| FolderError::Io(folders.scratch(), error))?;
-        for folder in [folders.spaces(), folders.scratch()] {
+        for folder in [folders.spaces(), folders.root.join(SNAPSHOTS), folders.scratch()] {
             // Also where the folder that was given is open to others.
             let private = || fs::set_permissions(&folder, fs::Permissions::from_mode(0o700));
             fs::create_dir_all(&folder)

@@ -12,16 +12,19 @@ use sandboxer::clock::{Clock as _, SystemClock};
 use tokio::net::TcpListener;
 
 use crate::{
-    app::App,
+    app::{App, lock},
     builder::{Choice, MockServerBuilder, StartError},
+    deliveries,
     faults::{Faults, FaultyListener},
     folders::{FolderError, Folders},
-    lifecycle,
+    hosting, lifecycle, metering,
+    page::Page,
     record::Recorder,
     runner::{self, RunnerOptions},
     serve::{self, Service},
-    store::{Durability, RedbStore, Store, StoreError, Table, typed},
-    world::{accounts::Key, time},
+    store::{Durability, RedbStore, Store, StoreError, typed},
+    telemetry,
+    world::{ids, keys, machine_keys, time, upgrade::upgrade},
 };
 
 /// How long background work has to end once the server closes.
@@ -29,6 +32,9 @@ const CLOSING: Duration = Duration::from_secs(3);
 
 /// How long a change that may wait for the disk waits for another one to go with.
 const FLUSHING: Duration = Duration::from_millis(250);
+
+/// How long the uses of keys are counted before they are written.
+const COUNTING: Duration = Duration::from_secs(2);
 
 /// What the server's thread reports once connections are accepted.
 pub(crate) struct Ready {
@@ -83,7 +89,12 @@ async fn serve_until_closed(builder: MockServerBuilder, ready: &ReadySender) -> 
     };
     let app = service.app.clone();
     let deadlines = tokio::spawn(lifecycle::keep_deadlines(app.clone()));
+    app.tasks.spawn(lifecycle::keep_up(app.clone()));
     let flushing = tokio::spawn(flush(app.clone()));
+    let counting = tokio::spawn(count(app.clone()));
+    let delivering = tokio::spawn(deliveries::keep_delivering(app.clone()));
+    let exporting = tokio::spawn(telemetry::keep_exporting(app.clone()));
+    app.tasks.spawn(metering::keep_sampling(app.clone()));
     let address = listener.local_addr();
     let _ = ready.send(Ok(Ready { service: service.clone(), address, notice }));
     let end_commands = async || {
@@ -106,9 +117,10 @@ async fn serve_until_closed(builder: MockServerBuilder, ready: &ReadySender) -> 
         () = app.tasks.wait() => {}
         () = clock.sleep(CLOSING) => tracing::warn!("background work did not end in time"),
     }
-    let _ = tokio::join!(deadlines, flushing);
+    let _ = tokio::join!(deadlines, flushing, counting, delivering, exporting);
     // What could wait until now is written.
-    if let Err(error) = app.write::<(), StoreError>(|_| Ok(())) {
+    let written = app.write_key_uses().and_then(|()| app.write::<(), StoreError>(|_| Ok(())));
+    if let Err(error) = written {
         tracing::error!(%error, "the last changes could not be stored");
     }
     Some(folders)
@@ -127,10 +139,26 @@ async fn flush(app: Arc<App>) {
             () = clock.sleep(FLUSHING) => {}
             () = app.closing.cancelled() => return,
         }
-        let flushing = app.clone();
-        let flushed = tokio::task::spawn_blocking(move || flushing.write::<(), StoreError>(|_| Ok(()))).await;
-        if let Ok(Err(error)) = flushed {
-            tracing::error!(%error, "changes could not be brought to disk");
+        app.make_durable().await;
+    }
+}
+
+/// Writes how often keys were used, so that no request waits for that.
+async fn count(app: Arc<App>) {
+    let clock = SystemClock::new();
+    loop {
+        tokio::select! {
+            () = app.key_uses_counted.notified() => {}
+            () = app.closing.cancelled() => return,
+        }
+        tokio::select! {
+            () = clock.sleep(COUNTING) => {}
+            () = app.closing.cancelled() => return,
+        }
+        let counting = app.clone();
+        let written = tokio::task::spawn_blocking(move || counting.write_key_uses()).await;
+        if let Ok(Err(error)) = written {
+            tracing::error!(%error, "the uses of keys could not be stored");
         }
     }
 }
@@ -143,7 +171,18 @@ struct Opened {
 }
 
 async fn open(builder: MockServerBuilder) -> Result<Opened, StartError> {
-    let MockServerBuilder { listen, world, runner, network, data_dir, clock, .. } = builder;
+    let MockServerBuilder {
+        listen,
+        world,
+        runner,
+        network,
+        data_dir,
+        clock,
+        loopback_targets,
+        agent,
+        page_hosts,
+        ..
+    } = builder;
     let listener = listen_on(listen).map_err(|error| StartError::Listen(listen, error))?;
     let listener = TcpListener::from_std(listener).map_err(StartError::Io)?;
     let faults = Faults::new(clock.clone());
@@ -170,18 +209,28 @@ async fn open(builder: MockServerBuilder) -> Result<Opened, StartError> {
                 .map_err(|error| StartError::Runner(format!("--runner {kind}: {error}")))?
         }
     };
+    typed::write(&*store, Durability::Now, upgrade).map_err(|error| StartError::Store(error.to_string()))?;
     let now = time::now(&*clock);
     let planted = typed::write(&*store, Durability::Now, |tx| {
         // Keys are good for the run they were given to.
-        for key in typed::with_prefix::<Key>(tx, "")? {
-            tx.remove(Table::Keys, &key.digest)?;
-        }
+        keys::forget_given(tx, &world.given())?;
+        machine_keys::prepare(tx)?;
         world.plant(tx, now)
     });
     planted.map_err(|error| StartError::Store(error.to_string()))?;
-    let app = Arc::new(App::new(clock, store, runner, folders.spaces(), world.machines));
+    let first_key = world.keys.first().map(|key| ids::digest(&key.secret)).unwrap_or_default();
+    let page = Arc::new(Page::new(page_hosts, first_key));
+    let (scenarios, agents) = (world.scenarios(), world.agents);
+    let app = Arc::new(App::new(clock, store, runner, folders.spaces(), world.machines, loopback_targets));
+    let _ = app.address.set(listener.local_addr());
+    *lock(&app.scenarios) = scenarios;
+    app.agents.set(agents);
+    if let Some(agent) = agent {
+        app.agents.install(agent);
+    }
     lifecycle::take_up(&app).map_err(|error| StartError::Store(error.to_string()))?;
-    Ok(Opened { service: Service { app, faults, recorder }, listener, folders, notice })
+    hosting::take_up(&app).map_err(|error| StartError::Store(error.to_string()))?;
+    Ok(Opened { service: Service::new(app, faults, recorder, page), listener, folders, notice })
 }
 
 fn listen_on(address: SocketAddr) -> io::Result<StdListener> {

@@ -9,6 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use sandboxer::clock::{Clock as _, SystemClock};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -16,11 +17,14 @@ use crate::{
     app::{App, Live, lock},
     runner::{OutputRing, Running},
     store::{StoreError, typed},
-    world::commands::{self, Command, Kept, OUTPUT_LIMIT, OUTPUT_OF_SANDBOX_LIMIT, Status, Stream},
+    world::commands::{self, Command, Kept, OUTPUT_OF_SANDBOX_LIMIT, Status, Stream},
 };
 
 /// How long a command's tree has between SIGTERM and SIGKILL.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
+
+/// How long what a running command writes waits to be stored with what it writes next.
+const KEEPING: Duration = Duration::from_millis(200);
 
 /// A command that was started. Somebody watches over it whether or not a client still listens.
 pub(crate) struct Job {
@@ -31,6 +35,8 @@ pub(crate) struct Job {
     killed: CancellationToken,
     lost: AtomicBool,
     ended: watch::Sender<bool>,
+    /// What the store has of its output: standard output, standard error.
+    stored: Mutex<[Kept; 2]>,
 }
 
 impl Job {
@@ -43,6 +49,7 @@ impl Job {
         is_recorded: bool,
         limit: Option<Duration>,
     ) -> Arc<Self> {
+        app.meters.watch(&record.sandbox);
         let job = Arc::new(Self {
             record: Mutex::new(record),
             running,
@@ -50,9 +57,13 @@ impl Job {
             killed: CancellationToken::new(),
             lost: AtomicBool::new(false),
             ended: watch::Sender::new(false),
+            stored: Mutex::default(),
         });
         live.add_job(job.clone());
         app.tasks.spawn(job.clone().watch_over(app.clone(), live.clone(), limit));
+        if is_recorded && app.store.is_kept() {
+            app.tasks.spawn(job.clone().keep(app.clone()));
+        }
         job
     }
 
@@ -130,7 +141,11 @@ impl Job {
             };
         }
         let stored = self.is_recorded
-            && self.store(&app, &live).map_err(|error| tracing::error!(%error, "a record is lost")).is_ok();
+            && self.store(&app).map_err(|error| tracing::error!(%error, "a record is lost")).is_ok();
+        if stored {
+            // Nobody is told of an end that a server that is killed would forget.
+            app.make_durable().await;
+        }
         self.ended.send_replace(true);
         // Without a history the live side is all that later questions about a background command can be answered from.
         if stored || lock(&self.record).process_id.is_none() {
@@ -138,30 +153,57 @@ impl Job {
         }
     }
 
-    fn store(&self, app: &App, live: &Live) -> Result<(), StoreError> {
-        let record = lock(&self.record).clone();
-        // Held until all is written: two that end at once must not both count from the same sum.
-        let mut output_kept = lock(&live.output_kept);
-        let size = record.stdout.size() + record.stderr.size();
-        // Not known before the first command, and not worth knowing exactly before it is too much.
-        let sum = output_kept.filter(|kept| kept + size <= OUTPUT_OF_SANDBOX_LIMIT).map(|kept| kept + size);
-        let streams = [(Stream::Stdout, record.stdout), (Stream::Stderr, record.stderr)];
-        let bytes = streams.map(|(stream, kept)| self.ring(stream).read_at(kept.start, OUTPUT_LIMIT).bytes);
-        let now_kept = app.write_later(|tx| {
-            // The sandbox may have been deleted meanwhile; then its history is gone with it.
-            if typed::get::<crate::world::sandboxes::Sandbox>(tx, &record.sandbox)?.is_none() {
-                return Ok(None);
+    /// Copies what it writes to the store while it runs, so that little of it is lost with a server that is killed.
+    async fn keep(self: Arc<Self>, app: Arc<App>) {
+        // About real disks and real kills, not about modelled time.
+        let clock = SystemClock::new();
+        loop {
+            let [stdout, stderr] = lock(&self.stored).map(|kept| kept.end);
+            tokio::select! {
+                () = grown(self.ring(Stream::Stdout), stdout) => {}
+                () = grown(self.ring(Stream::Stderr), stderr) => {}
+                () = self.ended() => return,
+                () = app.closing.cancelled() => return,
             }
-            for ((stream, kept), bytes) in streams.into_iter().zip(&bytes) {
-                commands::keep_output(tx, &record.id, stream, kept.start, bytes)?;
+            clock.sleep(KEEPING).await;
+            if self.has_ended() {
+                return;
+            }
+            if let Err(error) = self.store(&app) {
+                tracing::error!(%error, "the output of a running command is not kept");
+                return;
+            }
+        }
+    }
+
+    /// Brings the store up to date with its record and its output.
+    fn store(&self, app: &App) -> Result<(), StoreError> {
+        // Held until all is written: what is written last must be what is true last.
+        let mut stored = lock(&self.stored);
+        let record = self.record();
+        let now = [record.stdout, record.stderr];
+        let parts = [Stream::Stdout, Stream::Stderr].map(|stream| {
+            let (was, is) = (stored[stream as usize], stream.kept(&record));
+            let from = was.end.max(is.start);
+            let max = usize::try_from(is.end.saturating_sub(from)).unwrap_or(0);
+            // The ring may have let go of more since.
+            let chunk = self.ring(stream).read_at(from, max);
+            let max = usize::try_from(is.end.saturating_sub(chunk.offset)).unwrap_or(0);
+            (stream, was, is, chunk.offset, chunk.bytes.slice(..chunk.bytes.len().min(max)))
+        });
+        app.write_later(|tx| {
+            // The sandbox may have been deleted meanwhile; then its history is gone with it.
+            if typed::get::<crate::world::sandboxes::Sandbox>(&*tx, &record.sandbox)?.is_none() {
+                return Ok(());
+            }
+            for (stream, was, is, from, bytes) in &parts {
+                commands::keep_output(tx, &record.id, *stream, *from, bytes)?;
+                commands::drop_output(tx, &record.id, *stream, *was, is.start)?;
             }
             typed::put(tx, &record)?;
-            match sum {
-                Some(sum) => Ok(Some(sum)),
-                None => commands::drop_oldest_output(tx, &record.sandbox, OUTPUT_OF_SANDBOX_LIMIT).map(Some),
-            }
+            commands::drop_oldest_output(tx, &record.sandbox, OUTPUT_OF_SANDBOX_LIMIT)
         })?;
-        *output_kept = now_kept;
+        *stored = now;
         Ok::<(), StoreError>(())
     }
 
@@ -169,6 +211,14 @@ impl Job {
     pub(crate) fn output(&self, stream: Stream, offset: u64, max: usize) -> (u64, Bytes, u64) {
         let chunk = self.ring(stream).read_at(offset, max);
         (chunk.offset, chunk.bytes, chunk.end)
+    }
+}
+
+/// Resolves when a stream has grown past `end`; never if it has ended.
+async fn grown(ring: &OutputRing, end: u64) {
+    match ring.is_closed() {
+        true => std::future::pending().await,
+        false => ring.changed_since(end).await,
     }
 }
 

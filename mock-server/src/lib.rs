@@ -11,25 +11,40 @@
 //! // Dropping it ends every process it started and removes its folders.
 //! ```
 
+pub mod agent;
 mod app;
 mod auth;
 mod builder;
+mod checkouts;
+#[cfg(feature = "check-answers")]
+#[doc(hidden)]
+pub mod checks;
 #[doc(hidden)]
 pub mod cli;
+mod deliveries;
 mod environment;
 mod folders;
 mod generated;
 mod handlers;
 mod host;
+mod hosting;
 mod job;
 mod lifecycle;
+mod metering;
+mod outbound;
 mod output;
+mod page;
+mod ranges;
 mod reply;
 mod router;
+mod secret_files;
 mod serve;
 mod server;
 mod setup;
+mod signed;
+mod snapshots;
 mod store;
+mod telemetry;
 mod text;
 mod validate;
 mod view;
@@ -47,9 +62,13 @@ pub use self::{
     runner::{Network, RunnerKind},
     server::MockServer,
     world::{
+        deliveries::WebhookDelivery,
         handle::World,
+        scenarios::Scenario,
         seed::{
-            AccountSeed, KeySeed, MachinesSeed, MemberSeed, OrganisationSeed, PlanSeed, WorldError, WorldSeed,
+            AccountSeed, AgentsSeed, EnvironmentSeed, InviteSeed, KeySeed, MachinesSeed, MemberSeed,
+            OrganisationSeed, PlanSeed, RepositorySeed, ScenarioSeed, SecretFileSeed, SelectedRepositorySeed,
+            SessionSeed, StandingSeed, WebhookSeed, WorldError, WorldSeed,
         },
     },
 };

@@ -74,6 +74,11 @@ impl Recorder {
         self.lock().iter().filter(|request| request.operation() == Some(operation)).cloned().collect()
     }
 
+    /// The last requests, newest first; at most so many.
+    pub(crate) fn last(&self, most: usize) -> Vec<Recorded> {
+        self.lock().iter().rev().take(most).cloned().collect()
+    }
+
     /// Forgets everything recorded so far.
     pub fn clear(&self) {
         self.lock().clear();

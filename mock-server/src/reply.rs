@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value, json};
 
 use crate::store::StoreError;
@@ -15,6 +15,8 @@ pub(crate) enum Answer {
     Bytes(Body, u64),
     /// A frame a line.
     Ndjson(Body),
+    /// Any other body, with its status and its headers, `Content-Type` among them.
+    Raw(StatusCode, HeaderMap, Body),
 }
 
 impl Answer {
@@ -34,10 +36,18 @@ impl Answer {
         Self::new(200, kind, body)
     }
 
+    /// Adds a field to a JSON answer. What is long goes in this way: `json!` would copy it.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        if let Answer::Json(_, Value::Object(fields)) = &mut self {
+            fields.insert(name.to_owned(), value.into());
+        }
+        self
+    }
+
     /// Its status.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Answer::Json(status, _) => *status,
+            Answer::Json(status, _) | Answer::Raw(status, ..) => *status,
             Answer::Bytes(..) | Answer::Ndjson(_) => StatusCode::OK,
         }
     }
@@ -48,6 +58,12 @@ impl Answer {
             Answer::Json(status, value) => (status, "application/json", Body::from(value.to_string()), None),
             Answer::Bytes(body, length) => (StatusCode::OK, "application/octet-stream", body, Some(length)),
             Answer::Ndjson(body) => (StatusCode::OK, "application/x-ndjson", body, None),
+            Answer::Raw(status, headers, body) => {
+                let mut response = Response::new(body);
+                *response.status_mut() = status;
+                *response.headers_mut() = headers;
+                return response;
+            }
         };
         let mut response = Response::new(body);
         *response.status_mut() = status;
@@ -71,6 +87,8 @@ struct Parts {
     details: Map<String, Value>,
     retry_after: Option<u64>,
     allow: Option<HeaderValue>,
+    content_range: Option<HeaderValue>,
+    is_bare: bool,
 }
 
 /// What a handler hands back.
@@ -86,6 +104,8 @@ impl ApiError {
             details: Map::new(),
             retry_after: None,
             allow: None,
+            content_range: None,
+            is_bare: false,
         }))
     }
 
@@ -128,20 +148,41 @@ impl ApiError {
         self
     }
 
+    /// Answers in the older shape that a few failures have: the code under `error`, the details beside it.
+    pub(crate) fn bare(mut self) -> Self {
+        self.0.is_bare = true;
+        self
+    }
+
+    /// Says how much there is of what a part was asked for.
+    pub(crate) fn content_range(mut self, range: String) -> Self {
+        self.0.content_range = HeaderValue::try_from(range).ok();
+        self
+    }
+
     /// The code.
     pub(crate) fn code(&self) -> &'static str {
         self.0.code
     }
 
     /// The message.
-    #[cfg(test)]
     pub(crate) fn message(&self) -> &str {
         &self.0.message
     }
 
     /// The failure as it goes out.
     pub(crate) fn into_response(self, request_id: &str) -> Response<Body> {
-        let Parts { status, code, message, details, retry_after, allow } = *self.0;
+        let Parts { status, code, message, mut details, retry_after, allow, content_range, is_bare } =
+            *self.0;
+        if is_bare {
+            details.insert("error".into(), code.into());
+            details.insert("message".into(), message.into());
+            details.insert("requestId".into(), request_id.into());
+            let mut response = Response::new(Body::from(Value::Object(details).to_string()));
+            *response.status_mut() = status;
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            return response;
+        }
         let mut inner = json!({"code": code, "message": message, "status": status.as_u16()});
         let mut outer = json!({
             "ok": false,
@@ -170,6 +211,9 @@ impl ApiError {
         }
         if let Some(methods) = allow {
             headers.insert(header::ALLOW, methods);
+        }
+        if let Some(range) = content_range {
+            headers.insert(header::CONTENT_RANGE, range);
         }
         if status == StatusCode::UPGRADE_REQUIRED {
             headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));

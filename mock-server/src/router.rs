@@ -5,7 +5,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use http::{HeaderValue, Method, Response, header, request};
+use http::{HeaderValue, Method, Response, StatusCode, header, request};
 use http_body_util::BodyExt as _;
 use percent_encoding::percent_decode_str;
 use sandboxer::Operation;
@@ -24,6 +24,9 @@ pub(crate) const PREFIX: &str = "/api/v1";
 
 /// The key action that no key grants.
 const SESSION: &str = "session";
+
+/// The query parameter that carries the key where a client cannot set headers.
+const TOKEN_QUERY: &str = "access_token";
 
 /// The most bytes of a body that is only read to be thrown away, so that its sender gets to read the answer.
 const DRAIN: usize = 64 << 20;
@@ -142,7 +145,13 @@ pub(crate) async fn answer(
     body: ReadBody,
     request_id: &str,
 ) -> Response<Body> {
-    let outcome = AssertUnwindSafe(carry_out(app, head, body)).catch_unwind().await;
+    let work = async {
+        match head.uri.path().starts_with(handlers::manifest::STORAGE) {
+            true => handlers::manifest::download(app, head).await,
+            false => carry_out(app, head, body).await,
+        }
+    };
+    let outcome = AssertUnwindSafe(work).catch_unwind().await;
     let outcome = outcome.unwrap_or_else(|_| Err(ApiError::internal("a handler panicked")));
     let mut response = match outcome {
         Ok(answer) => answer.into_response(),
@@ -163,6 +172,7 @@ async fn carry_out(app: &Arc<App>, head: &request::Parts, body: ReadBody) -> Out
     if let Some(missing) = handlers::missing(route.operation) {
         return Err(missing);
     }
+    check_reach(&caller, &path)?;
     validate::check_query(route.query, &query)?;
     let body = match (body, &route.body) {
         (ReadBody::Whole(bytes), _) => bytes,
@@ -185,7 +195,9 @@ async fn carry_out(app: &Arc<App>, head: &request::Parts, body: ReadBody) -> Out
     let call = Call { operation: route.operation, path, query, headers: head.headers.clone(), body, caller };
     let outcome = handlers::handle(app, call).await;
     if let Ok(answer) = &outcome {
-        debug_assert_eq!(answer.status().as_u16(), route.success, "{:?}", route.operation);
+        let status = answer.status();
+        let is_part = status == StatusCode::PARTIAL_CONTENT;
+        debug_assert!(is_part || status.as_u16() == route.success, "{:?} answered {status}", route.operation);
     }
     outcome
 }
@@ -201,8 +213,14 @@ fn identify(
     query: Result<Query, ApiError>,
 ) -> Result<(Caller, Query), ApiError> {
     app.read(|tx| {
-        let (account, key) = auth::authenticate(tx, &head.headers, app.now())?;
-        if route.action == Some(SESSION) {
+        // A query that cannot be read carries no key.
+        let token = match (&query, route.operation) {
+            (Ok(query), Operation::ExecWebSocket | Operation::SshWebSocket) => value_of(query, TOKEN_QUERY),
+            _ => None,
+        };
+        let (account, key) = auth::authenticate(tx, &head.headers, token, app.now())?;
+        app.key_used(&key);
+        if route.action == Some(SESSION) && !key.is_session() {
             let why = "a person has to be signed in for this; no API key will do";
             return Err(ApiError::new(403, "session_required", why));
         }
@@ -212,17 +230,38 @@ fn identify(
                 .detail("action", action));
         }
         let query = query?;
-        let in_query = query.iter().find(|(name, _)| name == "org").map(|(_, value)| value.as_str());
+        let in_query = value_of(&query, "org");
         // What is no text names nobody, and must not pass for a call that names no organisation.
         let in_header =
             head.headers.get(auth::ORG_HEADER).map(|value| String::from_utf8_lossy(value.as_bytes()));
         let in_header = in_header.as_deref();
-        let organisation = match in_query.or(in_header).filter(|named| !named.is_empty()) {
+        let named = in_query.or(in_header).filter(|named| !named.is_empty());
+        let organisation = match named {
             Some(named) => auth::organisation(tx, &account, named)?,
             None => None,
         };
-        Ok((Caller { account, key, organisation }, query))
+        let has_named_wallet = named.is_some();
+        Ok((Caller { account, key, organisation, has_named_wallet }, query))
     })
+}
+
+/// The value that a query gives for a name.
+fn value_of<'a>(query: &'a Query, name: &str) -> Option<&'a str> {
+    query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}
+
+/// Hides what the key is not good for, whatever would be done with it.
+fn check_reach(caller: &Caller, path: &PathIds) -> Result<(), ApiError> {
+    for (name, id) in path {
+        match *name {
+            "sandboxId" if !caller.key.covers(id) => return Err(ApiError::not_found("sandbox")),
+            "environmentId" if !caller.key.covers_environment(id) => {
+                return Err(ApiError::not_found("environment"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn check_idempotency_key(head: &request::Parts) -> Result<(), ApiError> {

@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use crate::{
     app::App,
     faults::{Connection, Faults, FaultyListener, FaultyStream},
+    page::Page,
     record::Recorder,
     router,
     world::ids,
@@ -32,6 +33,22 @@ pub(crate) struct Service {
     pub(crate) app: Arc<App>,
     pub(crate) faults: Faults,
     pub(crate) recorder: Recorder,
+    pub(crate) page: Arc<Page>,
+    #[cfg(feature = "check-answers")]
+    pub(crate) differences: crate::checks::Differences,
+}
+
+impl Service {
+    pub(crate) fn new(app: Arc<App>, faults: Faults, recorder: Recorder, page: Arc<Page>) -> Self {
+        Self {
+            app,
+            faults,
+            recorder,
+            page,
+            #[cfg(feature = "check-answers")]
+            differences: crate::checks::Differences::new(),
+        }
+    }
 }
 
 /// Serves until the server closes.
@@ -101,12 +118,22 @@ async fn exchange(
     connection: Connection,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
-    let Service { app, faults, recorder } = service;
+    let Service { app, faults, recorder, page, .. } = service;
     let (head, body) = request.into_parts();
+    if Page::is_at(head.uri.path()) {
+        // Neither recorded nor broken on request: whoever looks must not change what is seen.
+        let _ = router::read_body(body, 0).await;
+        return Ok(page.answer(&app, &recorder, &head).await);
+    }
     let operation = router::operation(&head.method, head.uri.path());
     let body = router::read_body(body, router::body_limit(operation)).await;
     let recorded = recorder.record(operation, &head, body.bytes(), Some(connection.number()));
     let request_id = ids::request();
-    let real = || router::answer(&app, &head, body, &request_id);
+    let real = async || {
+        let response = router::answer(&app, &head, body, &request_id).await;
+        #[cfg(feature = "check-answers")]
+        let response = service.differences.watch(recorded.operation(), &head, response).await;
+        response
+    };
     Ok(faults.answer(&recorded, Some(&connection), real).await)
 }

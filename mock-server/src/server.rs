@@ -5,6 +5,7 @@ use std::{fmt, net::SocketAddr, thread::JoinHandle};
 use sandboxer::{AsyncSandboxer, Operation, clock::SharedClock};
 
 use crate::{
+    agent::{Agent, AgentError, Turn},
     builder::MockServerBuilder,
     faults::{Faults, Script, Wire},
     record::Recorded,
@@ -63,6 +64,13 @@ impl MockServer {
         format!("http://{}{}", self.address, router::PREFIX)
     }
 
+    /// The address of the page for people, such as `http://127.0.0.1:40123/?token=…`: shows sandboxes, what runs in them,
+    /// webhook deliveries and the last requests. The token lets in whoever has it, for as long as the server runs.
+    pub fn page_url(&self) -> String {
+        let base = self.service.app.url().unwrap_or_else(|| self.url());
+        self.service.page.url(base.strip_suffix(router::PREFIX).unwrap_or(&base))
+    }
+
     /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -111,6 +119,21 @@ impl MockServer {
     /// Its state, to be looked at and changed.
     pub fn world(&self) -> World {
         World::new(self.service.app.clone())
+    }
+
+    /// Answers prompts with this closure from now on, instead of the agent that is built in; see
+    /// [`agent`](crate::agent). Turns that run go on with the agent they began with.
+    pub fn set_agent<F, W>(&self, agent: F)
+    where
+        F: Fn(Turn) -> W + Send + Sync + 'static,
+        W: Future<Output = Result<(), AgentError>> + Send + 'static,
+    {
+        self.service.app.agents.install(Agent::new(agent));
+    }
+
+    /// Answers prompts with the agent that is built in again.
+    pub fn reset_agent(&self) {
+        self.service.app.agents.install(Agent::default());
     }
 
     /// Starts a script for one operation: what its next requests are answered with instead of the real answer. A command
@@ -170,6 +193,8 @@ impl MockServer {
         {
             tracing::error!("the server's thread panicked");
         }
+        #[cfg(feature = "check-answers")]
+        self.service.differences.judge();
     }
 }
 

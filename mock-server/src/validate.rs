@@ -38,8 +38,14 @@ pub(crate) fn parse_query(query: &str) -> Result<Vec<(String, String)>, ApiError
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let name = decode(name)?;
-        if !pairs.iter().any(|(known, _)| *known == name) {
-            pairs.push((name, decode(value)?));
+        match pairs.iter_mut().find(|(known, _)| *known == name) {
+            None => pairs.push((name, decode(value)?)),
+            // The one list that may also come as several parameters.
+            Some((_, list)) if name == "conversation" => {
+                list.push(',');
+                list.push_str(&decode(value)?);
+            }
+            Some(_) => {}
         }
     }
     Ok(pairs)
@@ -182,7 +188,12 @@ fn check_value(field: &Field, kind: &Kind, value: &Value, name: &str) -> Result<
 }
 
 /// Checks environment variables. A bad value is never repeated in the message: it may be a secret.
-fn check_env(code: &'static str, name: &str, value: &Value, max: Option<u64>) -> Result<(), ApiError> {
+pub(crate) fn check_env(
+    code: &'static str,
+    name: &str,
+    value: &Value,
+    max: Option<u64>,
+) -> Result<(), ApiError> {
     let refuse = |field: &str, allowed: &str| Err(ApiError::invalid(code, field, allowed));
     let Some(variables) = value.as_object() else { return refuse(name, "must be an object of texts") };
     if max.is_some_and(|max| variables.len() as u64 > max) {
@@ -212,9 +223,15 @@ fn check_env(code: &'static str, name: &str, value: &Value, max: Option<u64>) ->
     Ok(())
 }
 
-fn is_variable_name(name: &str) -> bool {
+/// Whether a variable may be called that.
+pub(crate) fn is_variable_name(name: &str) -> bool {
     let starts = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
     starts && name.len() <= 128 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Whether a variable may be called that, and the service does not keep the name for itself.
+pub(crate) fn is_free_name(name: &str) -> bool {
+    is_variable_name(name) && !RESERVED.contains(&name)
 }
 
 fn check_length(text: &str, min: Option<u64>, max: Option<u64>) -> Result<(), String> {

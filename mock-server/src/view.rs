@@ -1,18 +1,20 @@
 //! Records as the answers show them.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 
 use crate::{
     auth::Access,
     reply::ApiError,
     runner::ProcessSample,
-    store::{Reader, typed},
+    store::{Reader, typed, typed::Record},
     world::{
         accounts::{Account, Organisation},
         commands::{Command, Kept, Status},
         deletions::Deletion,
         sandboxes::{Sandbox, State, machine_class},
-        stops::{Stop, StopStatus, stop_key},
+        stops::{Stop, stop_key},
         time::{self, Millis, iso},
     },
 };
@@ -24,33 +26,73 @@ pub(crate) fn time_or_null(at: Option<Millis>) -> Value {
 
 /// A sandbox.
 pub(crate) fn sandbox(tx: &dyn Reader, sandbox: &Sandbox, access: Access) -> Result<Value, ApiError> {
+    Viewer::new(tx).sandbox(sandbox, access)
+}
+
+/// Shows many sandboxes, whose creators and organisations are as a rule the same few.
+pub(crate) struct Viewer<'a> {
+    tx: &'a dyn Reader,
+    organisations: HashMap<String, Option<Organisation>>,
+    accounts: HashMap<String, Option<Account>>,
+}
+
+impl<'a> Viewer<'a> {
+    /// Nothing is looked up yet.
+    pub(crate) fn new(tx: &'a dyn Reader) -> Self {
+        Self { tx, organisations: HashMap::new(), accounts: HashMap::new() }
+    }
+
+    fn cached<'c, R: Record>(
+        tx: &dyn Reader,
+        cache: &'c mut HashMap<String, Option<R>>,
+        id: &str,
+    ) -> Result<Option<&'c R>, ApiError> {
+        if !cache.contains_key(id) {
+            cache.insert(id.to_owned(), typed::get(tx, id)?);
+        }
+        Ok(cache.get(id).and_then(Option::as_ref))
+    }
+
+    /// A sandbox.
+    pub(crate) fn sandbox(&mut self, sandbox: &Sandbox, access: Access) -> Result<Value, ApiError> {
+        let team = match &sandbox.organisation {
+            Some(id) => Self::cached(self.tx, &mut self.organisations, id)?,
+            None => None,
+        };
+        let creator = Self::cached(self.tx, &mut self.accounts, &sandbox.account)?;
+        let stop = match &sandbox.stop {
+            Some(id) => typed::get(self.tx, &stop_key(&sandbox.id, id))?,
+            None => None,
+        };
+        Ok(show(sandbox, access, team, creator, stop.as_ref()))
+    }
+}
+
+fn show(
+    sandbox: &Sandbox,
+    access: Access,
+    team: Option<&Organisation>,
+    creator: Option<&Account>,
+    stop: Option<&Stop>,
+) -> Value {
     if sandbox.state == State::Cancelled {
-        return Ok(json!({"id": sandbox.id, "state": "cancelled", "error": sandbox.error}));
+        return json!({"id": sandbox.id, "state": "cancelled", "error": sandbox.error});
     }
     let class = machine_class(&sandbox.kind);
     let (over, under) = class.multiplier;
     let is_stopped = matches!(sandbox.state, State::Archived | State::Error);
-    let team: Option<Organisation> = match &sandbox.organisation {
-        Some(id) => typed::get(tx, id)?,
-        None => None,
-    };
-    let creator: Option<Account> = typed::get(tx, &sandbox.account)?;
-    let stop: Option<Stop> = match &sandbox.stop {
-        Some(id) => typed::get(tx, &stop_key(&sandbox.id, id))?,
-        None => None,
-    };
     let while_up = |value: Value| if is_stopped { Value::Null } else { value };
     let snapshot_available = sandbox.snapshots && sandbox.snapshot_at.is_some();
-    Ok(json!({
+    json!({
         "id": sandbox.id,
         "name": sandbox.name,
         "state": sandbox.state.as_str(),
         "error": sandbox.error,
-        "health": "ok",
-        "healthReason": null,
-        "degradedSince": null,
-        "hydrated": sandbox.state.is_up(),
-        "hydratedAt": null,
+        "health": if sandbox.health_reason.is_some() { "degraded" } else { "ok" },
+        "healthReason": sandbox.health_reason,
+        "degradedSince": time_or_null(sandbox.degraded_since),
+        "hydrated": sandbox.hydrated,
+        "hydratedAt": time_or_null(sandbox.hydrated_at),
         "type": class.name,
         "vcpu": class.vcpu,
         "memoryGB": class.memory_gb,
@@ -70,26 +112,30 @@ pub(crate) fn sandbox(tx: &dyn Reader, sandbox: &Sandbox, access: Access) -> Res
         "snapshotCompletedAt": time_or_null(sandbox.snapshot_at),
         "snapshotVerifiedAt": time_or_null(sandbox.snapshot_at),
         "team": team.map(|team| json!({"id": team.id, "name": team.name})),
-        "createdBy": creator.map(|creator| creator.login),
+        "createdBy": creator.map(|creator| creator.login.as_str()),
         "createdById": sandbox.account,
         "access": access.as_str(),
-        "holdsCreatorLogins": false,
-        "wipePendingUntilRestart": false,
+        "holdsCreatorLogins": sandbox.holds_logins(),
+        "wipePendingUntilRestart": sandbox.shared && sandbox.holds_logins(),
         "subdomain": sandbox.subdomain,
-        "lastSnapshotAttemptAt": time_or_null(sandbox.snapshot_at),
-        "lastSnapshotStatus": sandbox.snapshot_at.map(|_| "completed"),
+        "lastSnapshotAttemptAt": time_or_null(sandbox.save_failed_at.or(sandbox.snapshot_at)),
+        "lastSnapshotStatus": match (sandbox.save_failed_at, sandbox.snapshot_at) {
+            (Some(_), _) => Some("failed"),
+            (None, Some(_)) => Some("completed"),
+            (None, None) => None,
+        },
         "setupStatus": sandbox.setup_status,
         "setupError": sandbox.setup_error,
         "environment": sandbox.environment,
-        "environmentVersion": sandbox.environment.as_ref().map(|_| 1),
-        "stop": stop.map(|found| on_sandbox(&found)),
-    }))
+        "environmentVersion": sandbox.environment.as_ref().map(|_| sandbox.environment_version.unwrap_or(1)),
+        "stop": stop.map(on_sandbox),
+    })
 }
 
 /// A stop as a sandbox shows it: without the time it was asked for once it has ended.
 fn on_sandbox(found: &Stop) -> Value {
     let mut view = stop(found);
-    if found.status != StopStatus::Pending {
+    if !found.status.is_open() {
         view["requestedAt"] = Value::Null;
     }
     view
@@ -97,33 +143,24 @@ fn on_sandbox(found: &Stop) -> Value {
 
 /// A stop read by its id.
 pub(crate) fn stop(stop: &Stop) -> Value {
-    let status = match stop.status {
-        StopStatus::Pending => "pending",
-        StopStatus::Completed => "completed",
-        StopStatus::Superseded => "superseded",
-    };
     json!({
         "id": stop.id,
-        "status": status,
+        "status": stop.status.as_str(),
         "requestedAt": iso(stop.requested_at),
         "lastAttemptAt": time_or_null(stop.last_attempt_at),
-        "error": null,
+        "error": stop.error,
         "endedAt": time_or_null(stop.ended_at),
     })
 }
 
 /// A deletion.
 pub(crate) fn deletion(deletion: &Deletion) -> Value {
-    let (status, stage) = match deletion.completed_at {
-        Some(_) => ("completed", "completed"),
-        None if deletion.attempts > 1 => ("processing", "retrying"),
-        None => ("processing", "removing"),
-    };
+    let (status, stage) = deletion.progress();
     json!({
         "id": deletion.id,
-        "kind": "sandbox",
+        "kind": deletion.kind.as_str(),
         "targetId": deletion.target,
-        "reason": "explicit",
+        "reason": deletion.reason.as_str(),
         "status": status,
         "stage": stage,
         "expectedBy": null,

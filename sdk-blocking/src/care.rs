@@ -18,12 +18,10 @@ impl Sandbox {
     /// limits; nothing is sent then.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// # server.on(Operation::CommandHistory).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "command.list", "commands": [], "nextCursor": null})));
     /// use sandboxer_blocking::HistoryOptions;
     ///
     /// let history = sandbox.history(HistoryOptions::new().commands().query("echo").limit(10));
@@ -43,12 +41,10 @@ impl Sandbox {
     /// `monitoring_off` of the service when nothing is recorded; and the failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// # server.on(Operation::Processes).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "process.list", "live": true, "sampledAt": null, "total": 0, "processes": []})));
     /// let list = sandbox.processes()?;
     /// println!("{} processes, {} of them listed", list.total, list.processes.len());
     /// # Ok::<(), sandboxer_blocking::Error>(())
@@ -64,12 +60,10 @@ impl Sandbox {
     /// The failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// # server.on(Operation::Stats)
-    /// #     .reply(Reply::json(serde_json::json!({"ok": true, "type": "sandbox.stats", "cpu": 12.5})));
     /// let stats = sandbox.stats()?;
     /// println!("{} % busy", stats.cpu.unwrap_or_default());
     /// # Ok::<(), sandboxer_blocking::Error>(())
@@ -85,12 +79,10 @@ impl Sandbox {
     /// `monitoring_off` of the service when nothing is recorded; and the failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// # server.on(Operation::Metrics).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "sandbox.metrics", "window": "24h", "points": []})));
     /// use sandboxer_blocking::MetricsWindow;
     ///
     /// for point in sandbox.metrics(MetricsWindow::Day)?.points.unwrap_or_default() {
@@ -111,12 +103,12 @@ impl Sandbox {
     /// service when no organisation pays; and the failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
-    /// # let server = MockServer::start();
+    /// # use sandboxer_mock_server::{MockServer, WorldSeed};
+    /// # let world = WorldSeed::from_toml("[[organisations]]\nname = 'Acme'\nmembers = [{ account = 'local' }]");
+    /// # let server = MockServer::builder().world(world.unwrap()).start().unwrap();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
+    /// # let client = client.with(sandboxer_blocking::CallOptions::new().org("Acme"));
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// # server.on(Operation::Share).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "sandbox.shared", "restartRequired": true})));
     /// if sandbox.share()?.restart_required == Some(true) {
     ///     sandbox.stop()?;
     ///     sandbox.resume(sandboxer_blocking::Resume::new())?;
@@ -136,12 +128,11 @@ impl Sandbox {
     /// minutes of the last time, `no_machine`, `recover_unsupported` or `reset_failed`; and the failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::{MockServer, Scenario};
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// # server.on(Operation::Recover).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "sandbox.recovering", "status": "recovering"})));
+    /// # server.world().set_scenario_for(sandbox.id(), Scenario::Unreachable, true).unwrap();
     /// let answer = sandbox.recover()?;
     /// println!("{}", answer.message.unwrap_or_default());
     /// # Ok::<(), sandboxer_blocking::Error>(())
@@ -163,12 +154,9 @@ impl Sandboxer {
     /// it, and for more ids than 4096 characters hold; and the failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::MetricsSummary).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "sandbox.metrics_summary", "window": "1h", "sandboxes": [
-    /// #         {"sandboxId": "bx_1", "points": [{"t": 1, "cpu": 2.5, "mem": 10.0, "disk": 1.0, "io": 0.0}]}]})));
     /// use sandboxer_blocking::MetricsWindow;
     ///
     /// for sandbox in client.metrics_summary(MetricsWindow::Hour, &[])? {

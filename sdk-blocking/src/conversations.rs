@@ -15,14 +15,14 @@ impl Sandbox {
     /// The failures of any call.
     ///
     /// ```
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::Conversations).reply(Reply::json(serde_json::json!({"ok": true, "type": "conversation.list",
-    /// #     "id": "x", "conversations": [{"id": "c1", "current": true, "running": false, "prompts": 2}]})));
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// let run = sandbox.prompt("fix the failing test")?;
     /// let conversations = sandbox.conversations()?;
-    /// assert_eq!((conversations[0].id.as_str(), conversations[0].current), ("c1", true));
+    /// assert_eq!(Some(conversations[0].id.as_str()), run.conversation_id());
+    /// assert!(conversations[0].current);
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn conversations(&self) -> Result<Vec<Conversation>> {
@@ -40,13 +40,14 @@ impl Sandbox {
     /// and the failures of any call.
     ///
     /// ```
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::Steer).reply(Reply::json(serde_json::json!({"ok": true, "type": "prompt.steered", "id": "x",
-    /// #     "conversationId": "c1", "promptId": "s1", "native": true, "mode": "native", "status": "steered"})));
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// let steered = sandbox.steer("skip the slow tests", Some("c1"))?;
+    /// # server.set_agent(|turn| async move { turn.next_steer().await; Ok(()) });
+    /// # let run = sandbox.prompt("run the tests")?;
+    /// # while run.status()?.status != sandboxer_blocking::models::PromptRunStatus::Running {}
+    /// let steered = sandbox.steer("skip the slow tests", None)?;
     /// assert!(steered.native);
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -63,14 +64,14 @@ impl Sandbox {
     /// [`Conflict`](crate::ErrorKind::Conflict) when the sandbox is stopped; and the failures of any call.
     ///
     /// ```
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::Interrupt).reply(Reply::json(serde_json::json!({"ok": true, "type": "sandbox.interrupted",
-    /// #     "id": "x", "status": "interrupted", "conversationId": "c1"})));
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// let stopped = sandbox.interrupt("c1")?;
-    /// assert_eq!(stopped.conversation_id.as_deref(), Some("c1"));
+    /// let run = sandbox.prompt("count to a million")?;
+    /// let conversation = run.conversation_id().unwrap();
+    /// let stopped = sandbox.interrupt(conversation)?;
+    /// assert_eq!(stopped.conversation_id.as_deref(), Some(conversation));
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn interrupt(&self, conversation: &str) -> Result<SandboxActionResponse> {
@@ -85,11 +86,9 @@ impl Sandbox {
     /// [`Conflict`](crate::ErrorKind::Conflict) when the sandbox is stopped; and the failures of any call.
     ///
     /// ```
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::Interrupt).reply(Reply::json(serde_json::json!({"ok": true, "type": "sandbox.interrupted",
-    /// #     "id": "x", "status": "interrupted"})));
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
     /// assert_eq!(sandbox.interrupt_all()?.status, "interrupted");
     /// # Ok::<(), sandboxer_blocking::Error>(())
@@ -107,13 +106,11 @@ impl Sandboxer {
     /// The failures of any call.
     ///
     /// ```
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::ProviderModels).reply(Reply::json(serde_json::json!({"ok": true, "type": "provider.models",
-    /// #     "providers": [{"provider": "codex", "defaultModel": "m", "models": []}]})));
     /// let catalog = client.provider_models()?;
-    /// assert_eq!(catalog.providers[0].default_model.as_deref(), Some("m"));
+    /// assert!(catalog.providers.iter().any(|agent| agent.provider.as_str() == "codex"));
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn provider_models(&self) -> Result<ProviderModelsResponse> {

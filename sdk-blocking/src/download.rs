@@ -105,11 +105,13 @@ impl Download {
     /// Saves the rest of the content as a file of this machine, and says how many bytes there were.
     ///
     /// It is written beside `local` under another name and put into place when it is whole; until then, and after an
-    /// error or a drop, what is at `local` is unchanged and nothing else is left. An existing file's permissions are kept.
+    /// error or a drop, what is at `local` is unchanged and nothing else is left. An existing file's permissions are kept, a
+    /// link is followed.
     ///
     /// # Errors
     ///
-    /// Those of the iterator, and `write_failed` as for [`copy_to`](Self::copy_to).
+    /// Those of the iterator, and `write_failed` as for [`copy_to`](Self::copy_to), also where `local` is
+    /// anything but a plain file, as a device or a folder is.
     ///
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();

@@ -19,14 +19,12 @@ impl Sandbox {
     /// As [`host_with`](Self::host_with).
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// # server.on(Operation::HostPort).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "port.hosted", "port": 3000, "url": "https://calm-3000.box.example/?_token=hush"})));
     /// let url = sandbox.host(3000)?;
-    /// assert_eq!(url.to_string(), "https://calm-3000.box.example/[redacted]"); // `expose` tells all of it
+    /// assert!(url.to_string().ends_with("/[redacted]")); // `expose` tells all of it
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn host(&self, port: u16) -> Result<SecretUrl> {
@@ -42,12 +40,10 @@ impl Sandbox {
     /// `invalid_url` when what the service gives out is no web address; and the failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// # server.on(Operation::HostPort).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "port.hosted", "port": 8080, "url": "https://calm-8080.box.example/"})));
     /// use sandboxer_blocking::Host;
     ///
     /// let url = sandbox.host_with(8080, Host::new().public(true).localhost(true))?;
@@ -65,12 +61,10 @@ impl Sandbox {
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for port 0, before anything is sent; and the failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// # server.on(Operation::UnhostPort)
-    /// #     .reply(Reply::json(serde_json::json!({"ok": true, "type": "port.unhosted"})));
     /// sandbox.unhost(3000)?;
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -85,12 +79,10 @@ impl Sandbox {
     /// The failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// # server.on(Operation::ListHostedPorts).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "port.list", "ports": [{"port": 3000, "url": "https://calm-3000.box.example/"}]})));
     /// for hosted in sandbox.hosted_ports()? {
     ///     println!("{} is reachable: {:?}", hosted.port, hosted.access);
     /// }
@@ -111,12 +103,10 @@ impl Sandbox {
     /// any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// # server.on(Operation::SshKey).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "ssh_key.configured", "success": true, "machineIp": "192.0.2.7", "sshUser": "user"})));
     /// let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f me@example.org";
     /// let login = sandbox.ssh_key(key)?;
     /// println!("ssh {}@{}", login.ssh_user.unwrap_or_default(), login.machine_ip.unwrap_or_default());
@@ -141,16 +131,14 @@ impl Sandbox {
     /// `machine_not_running` of the service when the sandbox is stopped; and the failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// # server.on(Operation::Desktop).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "desktop.url", "success": true, "desktopUrl": "https://calm-desktop.box.example/?t=hush"})));
     /// use sandboxer_blocking::Desktop;
     ///
     /// let url = sandbox.desktop(Desktop::new().theme("dark"))?;
-    /// assert!(!format!("{url} {url:?}").contains("hush"));
+    /// assert!(!format!("{url} {url:?}").contains("_token"));
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn desktop(&self, options: Desktop) -> Result<SecretUrl> {

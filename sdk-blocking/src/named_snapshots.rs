@@ -17,11 +17,11 @@ use crate::{Sandbox, Sandboxer, driver::Driver};
 /// takes its name.
 ///
 /// ```
-/// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+/// # use sandboxer_mock_server::MockServer;
 /// # let server = MockServer::start();
 /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-/// # server.on(Operation::ListNamedSnapshots).reply(Reply::json(serde_json::json!({"ok": true,
-/// #     "type": "snapshot.named.list", "snapshots": [], "allowance": {"free": 10, "used": 0}})));
+/// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+/// # client.named_snapshots().save(sandbox.id(), "base")?;
 /// let list = client.named_snapshots().list()?;
 /// for snapshot in &list.snapshots {
 ///     println!("{}: {}", snapshot.name, snapshot.status);
@@ -51,11 +51,11 @@ impl NamedSnapshots {
     /// The failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::ListNamedSnapshots).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.named.list", "snapshots": [], "allowance": {"free": 10, "used": 0}})));
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # client.named_snapshots().save(sandbox.id(), "base")?;
     /// assert_eq!(client.named_snapshots().list()?.allowance.and_then(|allowance| allowance.free), Some(10));
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -70,12 +70,11 @@ impl NamedSnapshots {
     /// [`NotFound`](crate::ErrorKind::NotFound) when there is none of that name; and the failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::GetNamedSnapshot).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.named.info", "snapshot": {"name": "base", "status": "ready",
-    /// #     "sourceSandboxId": "bx_22222222", "createdAt": "2026-01-01T00:00:00Z"}})));
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # sandbox.snapshot("base")?;
     /// use sandboxer_blocking::models::NamedSnapshotStatus;
     ///
     /// assert_eq!(client.named_snapshots().get("base")?.status, NamedSnapshotStatus::Ready);
@@ -99,13 +98,10 @@ impl NamedSnapshots {
     /// `save_in_progress` and `named_snapshot_limit` of the service; and the failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// # server.on(Operation::SaveNamedSnapshot).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.named.saving", "status": "saving", "snapshot": {"name": "base", "status": "saving",
-    /// #     "sourceSandboxId": "bx_22222222", "createdAt": "2026-01-01T00:00:00Z"}})).with_status(202));
     /// let snapshot = client.named_snapshots().save(sandbox.id(), "base")?;
     /// assert_eq!(snapshot.status.as_str(), "saving");
     /// # Ok::<(), sandboxer_blocking::Error>(())
@@ -126,12 +122,11 @@ impl NamedSnapshots {
     /// name; and the failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::GetNamedSnapshot).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.named.info", "snapshot": {"name": "base", "status": "ready",
-    /// #     "sourceSandboxId": "bx_22222222", "createdAt": "2026-01-01T00:00:00Z", "snapshotId": "s1"}})));
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # sandbox.snapshot("base")?;
     /// let ready = client.named_snapshots().wait("base", None)?;
     /// assert!(ready.snapshot_id.is_some());
     /// # Ok::<(), sandboxer_blocking::Error>(())
@@ -149,11 +144,11 @@ impl NamedSnapshots {
     /// have removed it; `save_in_progress` of the service; and the failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::DeleteNamedSnapshot).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.named.deleted", "name": "base", "status": "deleted"})));
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # sandbox.snapshot("base")?;
     /// client.named_snapshots().delete("base")?;
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -169,11 +164,11 @@ impl NamedSnapshots {
     /// [`NotFound`](crate::ErrorKind::NotFound) when there is none of that name; and the failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::ListSnapshotShares).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.share.list", "name": "base", "shares": []})));
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # client.named_snapshots().save(sandbox.id(), "base")?;
     /// for share in client.named_snapshots().shares("base")? {
     ///     println!("{}… was used {} times", share.code_prefix, share.use_count);
     /// }
@@ -194,16 +189,15 @@ impl NamedSnapshots {
     /// [`NotFound`](crate::ErrorKind::NotFound) when there is none of that name; and the failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::CreateSnapshotShare).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.share.created", "name": "base", "shareCode": "bsh_hush", "share": {"id": "shr_1",
-    /// #     "codePrefix": "bsh_h", "status": "active", "useCount": 0, "createdAt": "2026-01-01T00:00:00Z"}})).with_status(201));
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # client.named_snapshots().save(sandbox.id(), "base")?;
     /// use sandboxer_blocking::Create;
     ///
     /// let shared = client.named_snapshots().create_share("base")?;
-    /// assert!(!format!("{shared:?}").contains("hush"));
+    /// assert!(!format!("{shared:?}").contains(shared.share_code.expose()));
     /// let options = Create::new().from(shared.share_code.expose());
     /// # let _ = options;
     /// # Ok::<(), sandboxer_blocking::Error>(())
@@ -220,13 +214,13 @@ impl NamedSnapshots {
     /// [`NotFound`](crate::ErrorKind::NotFound) when there is no such share; and the failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::RevokeSnapshotShare).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.share.revoked", "name": "base", "share": {"id": "shr_1", "codePrefix": "bsh_h",
-    /// #     "status": "revoked", "useCount": 3, "createdAt": "2026-01-01T00:00:00Z"}})));
-    /// let share = client.named_snapshots().revoke_share("base", "shr_1")?;
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # client.named_snapshots().save(sandbox.id(), "base")?;
+    /// # let id = client.named_snapshots().create_share("base")?.share.id;
+    /// let share = client.named_snapshots().revoke_share("base", &id)?;
     /// assert_eq!(share.status.as_str(), "revoked");
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -261,15 +255,10 @@ impl Sandbox {
     /// the service.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// # let saved = |kind: &str, status: &str| serde_json::json!({"ok": true, "type": kind, "status": "saving",
-    /// #     "snapshot": {"name": "base", "status": status, "sourceSandboxId": "bx_22222222",
-    /// #     "createdAt": "2026-01-01T00:00:00Z"}});
-    /// # server.on(Operation::SaveNamedSnapshot).reply(Reply::json(saved("snapshot.named.saving", "saving")).with_status(202));
-    /// # server.on(Operation::GetNamedSnapshot).reply(Reply::json(saved("snapshot.named.info", "ready")));
     /// let snapshot = sandbox.snapshot("base")?;
     /// assert_eq!(snapshot.name, "base"); // `Create::new().from("base")` starts from it
     /// # Ok::<(), sandboxer_blocking::Error>(())

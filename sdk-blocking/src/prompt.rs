@@ -14,20 +14,14 @@ use crate::{EventStream, Sandbox};
 /// Dropping the handle leaves the run alone.
 ///
 /// ```
-/// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation;
-/// # use serde_json::json;
+/// # use sandboxer_mock_server::MockServer;
 /// # let server = MockServer::start();
 /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-/// # server.on(Operation::Prompt).reply(Reply::json(json!({"ok": true, "type": "prompt.queued", "id": "x",
-/// #     "promptId": "p1", "conversationId": "c1", "status": "queued"})));
-/// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
-/// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true, "conversationId": "c1"}}))).always();
-/// # server.on(Operation::Events).reply(Reply::json(json!({"ok": true, "type": "events.list", "id": "x", "events": [
-/// #     {"id": "r1", "type": "response", "timestamp": 1, "taskId": "p1", "data": {"content": "Done."}}]}))).always();
 /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-/// let run = sandbox.prompt("fix the failing test")?;
-/// assert_eq!((run.prompt_id(), run.conversation_id()), ("p1", Some("c1")));
-/// assert_eq!(run.text()?, "Done.");
+/// let run = sandbox.prompt("run it:\n```sh\necho hello\n```")?;
+/// let answer = run.queued().unwrap(); // of a run that was prompted through this handle
+/// assert_eq!(run.conversation_id(), answer.conversation_id.as_deref());
+/// assert!(run.text()?.contains("hello"));
 /// let same = run.sandbox().prompt_run(run.prompt_id()); // another handle to it
 /// # drop(same);
 /// # Ok::<(), sandboxer_blocking::Error>(())
@@ -75,17 +69,16 @@ impl PromptRun {
     /// The same run through a view whose calls follow `options`.
     ///
     /// ```
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation; use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
-    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true}}))).always();
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
     /// use sandboxer_blocking::CallOptions;
     /// use std::time::Duration;
     ///
-    /// let quick = sandbox.prompt_run("p1").with(CallOptions::new().total(Duration::from_secs(5)));
-    /// assert!(quick.status()?.done);
+    /// let run = sandbox.prompt("write a haiku")?;
+    /// let quick = run.with(CallOptions::new().total(Duration::from_secs(5)));
+    /// assert!(quick.wait()?.done);
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     #[must_use]
@@ -100,18 +93,16 @@ impl PromptRun {
     /// [`NotFound`](crate::ErrorKind::NotFound) for an unknown prompt, and the failures of any call.
     ///
     /// ```
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation;
-    /// # use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
-    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "running", "done": false, "conversationId": "c1"}})));
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
     /// use sandboxer_blocking::models::PromptRunStatus;
     ///
-    /// let run = sandbox.prompt_run("p1");
-    /// assert_eq!(run.status()?.status, PromptRunStatus::Running);
-    /// assert_eq!(run.conversation_id(), Some("c1"));
+    /// # let id = sandbox.prompt("write a haiku")?.prompt_id().to_owned();
+    /// let run = sandbox.prompt_run(id);
+    /// assert_ne!(run.status()?.status, PromptRunStatus::Failed);
+    /// assert!(run.conversation_id().is_some());
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn status(&self) -> Result<sandboxer::models::PromptRun> {
@@ -127,17 +118,14 @@ impl PromptRun {
     /// [`WaitTimeout`](crate::ErrorKind::WaitTimeout) at the view's total limit, and those of [`status`](Self::status).
     ///
     /// ```
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation;
-    /// # use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
-    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "failed", "done": true}})));
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
     /// use sandboxer_blocking::models::PromptRunStatus;
     ///
-    /// let ended = sandbox.prompt_run("p1").wait()?;
-    /// assert_eq!(ended.status, PromptRunStatus::Failed);
+    /// let ended = sandbox.prompt("write a haiku")?.wait()?;
+    /// assert_eq!(ended.status, PromptRunStatus::Finished);
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn wait(&self) -> Result<sandboxer::models::PromptRun> {
@@ -152,17 +140,15 @@ impl PromptRun {
     /// [`status`](Self::status).
     ///
     /// ```
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation;
-    /// # use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
-    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "running", "done": false}}))).always();
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
     /// use sandboxer_blocking::ErrorKind;
     /// use std::time::Duration;
     ///
-    /// let late = sandbox.prompt_run("p1").wait_for(Duration::from_millis(50)).unwrap_err();
+    /// let run = sandbox.prompt("wait:\n```sh\nsleep 600\n```")?;
+    /// let late = run.wait_for(Duration::from_millis(50)).unwrap_err();
     /// assert_eq!(late.kind(), ErrorKind::WaitTimeout);
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -177,21 +163,14 @@ impl PromptRun {
     /// As [`events_with`](Self::events_with).
     ///
     /// ```
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation;
-    /// # use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
-    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true}}))).always();
-    /// # let page = json!({"ok": true, "type": "events.list", "id": "x", "events": [
-    /// #     {"id": "r1", "type": "response", "timestamp": 1, "taskId": "p1", "data": {"content": "Done."}},
-    /// #     {"id": "r2", "type": "response", "timestamp": 2, "taskId": "p2", "data": {"content": "Another's."}}]});
-    /// # server.on(Operation::Events).reply(Reply::json(page.clone())).always();
-    /// # server.on(Operation::EventsStream).reply(Reply::json(page)).always();
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// let events = sandbox.prompt_run("p1").events()?;
+    /// let run = sandbox.prompt("write a haiku")?;
+    /// let events = run.events()?;
     /// for event in events {
-    ///     assert_eq!(event?.task_id(), Some("p1"));
+    ///     assert_eq!(event?.task_id(), Some(run.prompt_id()));
     /// }
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -207,20 +186,15 @@ impl PromptRun {
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput): the options ask for what the service cannot take.
     ///
     /// ```
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation; use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
-    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true}}))).always();
-    /// # let page = json!({"ok": true, "type": "events.list", "id": "x", "events": [
-    /// #     {"id": "r1", "type": "response", "timestamp": 1, "taskId": "p1", "data": {"content": "Done."}}]});
-    /// # server.on(Operation::Events).reply(Reply::json(page)).always();
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
     /// use sandboxer_blocking::{EventMode, EventOptions};
     ///
     /// let options = EventOptions::new().mode(EventMode::Poll).kind("response");
-    /// for event in sandbox.prompt_run("p1").events_with(options)? {
-    ///     assert_eq!(event?.id(), Some("r1"));
+    /// for event in sandbox.prompt("write a haiku")?.events_with(options)? {
+    ///     assert!(event?.as_response().is_some());
     /// }
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -241,17 +215,12 @@ impl PromptRun {
     /// [`wait`](Self::wait).
     ///
     /// ```
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation;
-    /// # use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
-    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true}}))).always();
-    /// # server.on(Operation::Events).reply(Reply::json(json!({"ok": true, "type": "events.list", "id": "x", "events": [
-    /// #     {"id": "r2", "type": "response", "timestamp": 2, "taskId": "p1", "data": {"content": "All tests pass."}},
-    /// #     {"id": "r1", "type": "response", "timestamp": 1, "taskId": "p1", "data": {"content": "Let me look."}}]}))).always();
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// assert_eq!(sandbox.prompt_run("p1").text()?, "All tests pass.");
+    /// # server.set_agent(|turn| async move { turn.say("All tests pass.").await; Ok(()) });
+    /// assert_eq!(sandbox.prompt("run the tests")?.text()?, "All tests pass.");
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn text(&self) -> Result<String> {
@@ -266,16 +235,13 @@ impl PromptRun {
     /// nothing said, when the service does not tell which conversation it is.
     ///
     /// ```
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation;
-    /// # use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::Prompt).reply(Reply::json(json!({"ok": true, "type": "prompt.queued", "id": "x",
-    /// #     "promptId": "p1", "conversationId": "c1", "status": "queued"})));
-    /// # server.on(Operation::Steer).reply(Reply::json(json!({"ok": true, "type": "prompt.steered", "id": "x",
-    /// #     "conversationId": "c1", "promptId": "s1", "native": true, "mode": "native", "status": "steered"})));
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # server.set_agent(|turn| async move { turn.next_steer().await; Ok(()) });
     /// let run = sandbox.prompt("write a web server")?;
+    /// # while run.status()?.status != sandboxer_blocking::models::PromptRunStatus::Running {}
     /// run.steer("use axum")?;
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -296,17 +262,12 @@ impl PromptRun {
     /// [`interrupt_all`](Sandbox::interrupt_all) stops every one.
     ///
     /// ```
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation;
-    /// # use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::Prompt).reply(Reply::json(json!({"ok": true, "type": "prompt.queued", "id": "x",
-    /// #     "promptId": "p1", "conversationId": "c1", "status": "queued"})));
-    /// # server.on(Operation::Interrupt).reply(Reply::json(json!({"ok": true, "type": "sandbox.interrupted",
-    /// #     "id": "x", "status": "interrupted", "conversationId": "c1"})));
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
     /// let run = sandbox.prompt("count to a million")?;
-    /// assert_eq!(run.interrupt()?.conversation_id.as_deref(), Some("c1"));
+    /// assert_eq!(run.interrupt()?.conversation_id.as_deref(), run.conversation_id());
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn interrupt(&self) -> Result<SandboxActionResponse> {
@@ -328,16 +289,14 @@ impl Sandbox {
     /// failures of any call. It is not sent again unless it was not sent or the service says it may be.
     ///
     /// ```
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::Prompt).reply(Reply::json(serde_json::json!({"ok": true, "type": "prompt.queued", "id": "x",
-    /// #     "promptId": "p1", "conversationId": "c1", "status": "queued"})));
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
     /// use sandboxer_blocking::Prompt;
     ///
     /// let run = sandbox.prompt(Prompt::new("write a haiku").provider("claude-code").new_conversation())?;
-    /// assert_eq!((run.prompt_id(), run.conversation_id()), ("p1", Some("c1")));
+    /// assert_eq!(run.queued().unwrap().provider, "claude-code");
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn prompt(&self, prompt: impl Into<Prompt>) -> Result<PromptRun> {
@@ -350,13 +309,13 @@ impl Sandbox {
     /// unknown prompt is an error of the first call through the handle.
     ///
     /// ```
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer_blocking::Operation; use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
-    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true}})));
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// assert!(sandbox.prompt_run("p1").status()?.done);
+    /// # let id = sandbox.prompt("write a haiku")?.prompt_id().to_owned();
+    /// let run = sandbox.prompt_run(id);
+    /// assert!(run.wait()?.done);
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn prompt_run(&self, prompt_id: impl Into<String>) -> PromptRun {

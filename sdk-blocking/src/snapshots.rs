@@ -12,14 +12,13 @@ use crate::{ByteIter, Pager, Sandbox, Sandboxer, driver::Driver};
 /// A snapshot, as a handle; comes from [`Sandboxer::snapshot`].
 ///
 /// ```
-/// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+/// # use sandboxer_mock_server::MockServer;
 /// # let server = MockServer::start();
 /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-/// # server.on(Operation::GetSnapshotTree).reply(Reply::json(serde_json::json!({"ok": true,
-/// #     "type": "snapshot.tree", "snapshotId": "s1", "sandboxId": "bx_22222222", "generation": 0,
-/// #     "treeAvailable": true, "truncated": false, "fileCount": 1, "totalSizeBytes": 3,
-/// #     "entries": [{"path": "note", "kind": "file", "size": 3}]})));
-/// let snapshot = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e");
+/// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+/// # sandbox.files().write("hello.txt", "hello")?;
+/// # let id = server.world().capture(sandbox.id()).unwrap();
+/// let snapshot = client.snapshot(&id);
 /// println!("{}", snapshot.id());
 /// for entry in snapshot.tree()?.entries {
 ///     println!("{}", entry.path);
@@ -55,14 +54,14 @@ impl Snapshot {
     /// [`NotFound`](crate::ErrorKind::NotFound) when there is no such snapshot; and the failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::GetSnapshotTree).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.tree", "snapshotId": "s1", "sandboxId": "bx_22222222", "generation": 0,
-    /// #     "treeAvailable": false, "truncated": false, "fileCount": 0, "totalSizeBytes": 0, "entries": [],
-    /// #     "reason": "legacy_snapshot"})));
-    /// let tree = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e").tree()?;
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # sandbox.files().write("hello.txt", "hello")?;
+    /// # let id = server.world().capture(sandbox.id()).unwrap();
+    /// # server.world().set_scenario(sandboxer_mock_server::Scenario::LegacySnapshots, true).unwrap();
+    /// let tree = client.snapshot(&id).tree()?;
     /// assert_eq!(tree.reason.as_deref(), Some("legacy_snapshot"));
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -84,15 +83,16 @@ impl Snapshot {
     /// breaks is not the file's end.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::GetSnapshotFile)
-    /// #     .reply(Reply::body("ell", "application/octet-stream").with_status(206));
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # sandbox.files().write("hello.txt", "hello")?;
+    /// # let id = server.world().capture(sandbox.id()).unwrap();
     /// use sandboxer_blocking::SnapshotFile;
     ///
-    /// let snapshot = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e");
-    /// let part = snapshot.download(SnapshotFile::new("hello.txt").bytes(1..4))?;
+    /// let snapshot = client.snapshot(&id);
+    /// let part = snapshot.download(SnapshotFile::new("home/user/hello.txt").bytes(1..4))?;
     /// assert_eq!(part.status().as_u16(), 206);
     /// assert_eq!(&part.read_all(1024)?[..], b"ell");
     /// # Ok::<(), sandboxer_blocking::Error>(())
@@ -110,13 +110,13 @@ impl Snapshot {
     /// [`NotFound`](crate::ErrorKind::NotFound) when there is no such snapshot; and the failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::GetSnapshotDownload).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.download", "snapshotId": "s1", "sandboxId": "bx_22222222", "kind": "base",
-    /// #     "generation": 0, "expiresInSeconds": 3600, "reconstruct": "", "inventory": null, "chunks": []})));
-    /// let manifest = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e").manifest()?;
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # sandbox.files().write("hello.txt", "hello")?;
+    /// # let id = server.world().capture(sandbox.id()).unwrap();
+    /// let manifest = client.snapshot(&id).manifest()?;
     /// println!("{} pieces for {} s", manifest.chunks.len(), manifest.expires_in_seconds);
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -132,13 +132,13 @@ impl Snapshot {
     /// [`NotFound`](crate::ErrorKind::NotFound) when there is no such snapshot; and the failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::DeleteSnapshot).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.deleting", "operation": {"id": "bdop_1", "kind": "snapshot", "targetId": "s1",
-    /// #     "reason": "explicit", "status": "pending", "attemptCount": 0, "requestedAt": "2026-01-01T00:00:00Z"}})).with_status(202));
-    /// let operation = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e").delete()?;
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # sandbox.files().write("hello.txt", "hello")?;
+    /// # let id = server.world().capture(sandbox.id()).unwrap();
+    /// let operation = client.snapshot(&id).delete()?;
     /// println!("{}", operation.status);
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -157,11 +157,11 @@ impl Sandboxer {
     /// Lists the snapshots of all sandboxes over all pages, lazily.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # server.on(Operation::ListSnapshots).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.list", "snapshots": [], "pageInfo": {"nextCursor": null, "hasMore": false, "limit": 5}})));
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # server.world().capture(sandbox.id()).unwrap();
     /// use sandboxer_blocking::SnapshotListOptions;
     ///
     /// let list = client.snapshots(SnapshotListOptions::new().limit(5));
@@ -192,12 +192,11 @@ impl Sandbox {
     /// Lists its completed snapshots over all pages, lazily.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// # server.on(Operation::ListSandboxSnapshots).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.list", "snapshots": [], "pageInfo": {"nextCursor": null, "hasMore": false, "limit": 5}})));
+    /// # server.world().capture(sandbox.id()).unwrap();
     /// use sandboxer_blocking::SnapshotListOptions;
     ///
     /// let all = sandbox.snapshots(SnapshotListOptions::new().sort("asc")).collect::<sandboxer_blocking::Result<Vec<_>>>()?;
@@ -215,12 +214,10 @@ impl Sandbox {
     /// The failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// # server.on(Operation::GetLatestSandboxSnapshot)
-    /// #     .reply(Reply::json(serde_json::json!({"ok": true, "type": "snapshot.latest", "snapshot": null})));
     /// assert!(sandbox.latest_snapshot()?.is_none());
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -237,12 +234,11 @@ impl Sandbox {
     /// [`PermissionDenied`](crate::ErrorKind::PermissionDenied) when the key may not; and the failures of any call.
     ///
     /// ```
-    /// # use {sandboxer_blocking::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
     /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
-    /// # server.on(Operation::DeleteSandboxSnapshots)
-    /// #     .reply(Reply::json(serde_json::json!({"ok": true, "type": "snapshot.deleting", "operations": []})).with_status(202));
+    /// # server.world().capture(sandbox.id()).unwrap();
     /// let operations = sandbox.delete_snapshots()?;
     /// println!("{} are being deleted", operations.len());
     /// # Ok::<(), sandboxer_blocking::Error>(())

@@ -1,14 +1,11 @@
 //! What goes out is what the document takes: with everything set, every parameter and every field of the request is on the
 //! wire with its value; with nothing set, nothing is that is not required. In both dialects and both twins.
 
-#[allow(unreachable_pub, reason = "shared with another suite")]
-#[path = "contract_support/translate.rs"]
-mod translate;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use sandboxer::{AsyncSandboxer, CallOptions, Dialect, Result};
 use sandboxer_blocking::Sandboxer;
+use sandboxer_mock_server::checks::translate;
 use sandboxer_tests::{
     drive::{Drive, Way},
     generated::every_call,

@@ -1,17 +1,19 @@
 //! Webhook signatures against the published Python client's, and the extractor for axum.
 //!
 //! `vectors/webhooks/from_python.json` is what `make.py` there prints. It is checked without Python; where the client can be
-//! had, it is made again, and the client judges what is signed here.
+//! had, it is made again, and the client judges what is signed here and what the local server delivers.
 
 use axum::{Router, body::Body, extract::DefaultBodyLimit, http, routing::post};
 use bytes::Bytes;
 use sandboxer::{
+    Create, NewWebhook,
     clock::{Clock as _, ManualClock},
     webhooks::{
         MAX_WEBHOOK_BODY, MemoryReplayGuard, SignatureHeaders, Verified, Verifier, Webhook, WebhookError,
         WebhookEvent,
     },
 };
+use sandboxer_mock_server::MockServer;
 use sandboxer_tests::python;
 use serde_json::{Value, json};
 use std::{
@@ -189,6 +191,62 @@ fn the_python_client_accepts_what_is_signed_here_and_makes_the_vectors_again() {
     for (vector, verdict) in signed.iter().zip(verdicts) {
         assert_eq!(vector["expected"], verdict, "{vector}");
     }
+}
+
+/// What a receiver on this machine was sent: the headers and the body.
+type Received = tokio::sync::mpsc::Receiver<(http::HeaderMap, Bytes)>;
+
+/// Starts one, and tells its address.
+async fn receiver() -> (String, Received) {
+    let (sender, received) = tokio::sync::mpsc::channel(8);
+    let take = async move |headers: http::HeaderMap, body: Bytes| {
+        sender.send((headers, body)).await.unwrap();
+        http::StatusCode::NO_CONTENT
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/in", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, Router::new().route("/in", post(take))).await });
+    (url, received)
+}
+
+#[tokio::test]
+async fn what_the_local_server_delivers_is_accepted_here_and_by_the_python_client() {
+    let (url, mut received) = receiver().await;
+    let server = MockServer::builder().allow_loopback_targets().start().unwrap();
+    let client = server.client();
+    let webhook = NewWebhook::new(url).event("sandbox.ready").event("sandbox.archived");
+    let secret = client.webhook_endpoints().create(webhook).await.unwrap().secret;
+    let sandbox = client.create(Create::new().name("d\u{e9}mo \u{1f980}")).await.unwrap();
+    sandbox.stop().await.unwrap();
+    let verifier = Verifier::new(secret.expose()).unwrap();
+    let mut delivered = Vec::new();
+    for kind in ["sandbox.ready", "sandbox.archived"] {
+        let (headers, body) = received.recv().await.unwrap();
+        let event: WebhookEvent = verifier.parse(&headers, &body).unwrap();
+        assert_eq!((event.kind.as_str(), event.data.sandbox.id.as_str()), (kind, sandbox.id()));
+        let text = |value: &http::HeaderValue| value.to_str().unwrap().to_owned();
+        let all: Vec<_> = headers.iter().map(|(name, value)| json!([name.as_str(), text(value)])).collect();
+        let separate: Vec<_> =
+            all.iter().filter(|pair| pair[0].as_str().unwrap().starts_with("x-")).cloned().collect();
+        let seconds = server.clock().now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+        for headers in [all, separate] {
+            for (secret, expected) in [(secret.expose(), true), ("whsec_other", false)] {
+                delivered.push(json!({
+                    "secrets": [secret],
+                    "headers": headers,
+                    "body": std::str::from_utf8(&body).unwrap(),
+                    "now": seconds,
+                    "tolerance": 300,
+                    "expected": expected,
+                }));
+            }
+        }
+    }
+    let Some(python) = python::client() else { return };
+    let verdicts = python.run(&script("check.py"), Value::from(delivered.clone()).to_string().as_bytes());
+    let verdicts: Vec<bool> = serde_json::from_slice(&verdicts).unwrap();
+    let expected: Vec<bool> = delivered.iter().map(|delivery| delivery["expected"] == true).collect();
+    assert_eq!(verdicts, expected);
 }
 
 #[derive(Clone)]

@@ -9,14 +9,13 @@ use crate::{
     app::App,
     environment,
     job::Job,
-    lifecycle,
     reply::{Answer, ApiError, Outcome},
     runner::{CommandSpec, OutputMode, RunnerError},
     space::LocatedKind,
     store::{StoreError, Writer, typed},
     view::signal_name,
     world::{
-        commands::{Command, Kept, Mode, OUTPUT_LIMIT, Status, Stream, TEXT_LIMIT},
+        commands::{Command, Kept, Mode, OUTPUT_LIMIT, Status, Stream, TEXT_LIMIT, claim_process_id},
         ids,
         sandboxes::Sandbox,
         time::iso,
@@ -122,7 +121,7 @@ async fn begin(app: Arc<App>, sandbox: Sandbox, ask: Ask) -> Result<Arc<Job>, Ap
     };
     let spec = CommandSpec {
         cwd,
-        env: environment::variables(&sandbox, &ask.env),
+        env: environment::variables(&app, &sandbox, &ask.env),
         output: match ask.mode {
             Mode::Sync => OutputMode::KeepFirst,
             Mode::Stream => OutputMode::Backpressure,
@@ -151,12 +150,24 @@ async fn begin(app: Arc<App>, sandbox: Sandbox, ask: Ask) -> Result<Arc<Job>, Ap
     Ok(job)
 }
 
+/// Begins a command that an agent in a sandbox runs.
+pub(crate) async fn begin_for_agent(
+    app: &Arc<App>,
+    sandbox: &str,
+    line: String,
+) -> Result<Arc<Job>, ApiError> {
+    let sandbox: Sandbox =
+        app.read(|tx| typed::get(tx, sandbox))?.ok_or_else(|| ApiError::not_found("sandbox"))?;
+    let ask = Ask { text: line, cwd: None, env: Vec::new(), mode: Mode::Sync, limit: None };
+    begin(app.clone(), sandbox, ask).await
+}
+
 /// Puts a command that has just been started into the store.
 fn note_start(app: &App, sandbox: &Sandbox, record: &mut Command) -> Result<(), ApiError> {
-    let is_detached = record.mode == Mode::Detached;
+    let (is_detached, is_streamed) = (record.mode == Mode::Detached, record.mode == Mode::Stream);
     let note = |tx: &mut dyn Writer| {
         if let (true, Some(pid)) = (is_detached, record.pid) {
-            record.process_id = Some(lifecycle::claim_process_id(tx, &sandbox.id, pid, &record.id)?);
+            record.process_id = Some(claim_process_id(tx, &sandbox.id, pid, &record.id)?);
         }
         if sandbox.monitoring {
             typed::put::<Command>(tx, record)?;
@@ -164,8 +175,10 @@ fn note_start(app: &App, sandbox: &Sandbox, record: &mut Command) -> Result<(), 
         Ok::<_, ApiError>(())
     };
     match (is_detached, sandbox.monitoring) {
-        // The answer promises a process id: a server that is killed after it must know the id again.
+        // The answer promises a process id, or the first frame a command's: a server that is killed after it must know
+        // the id again.
         (true, _) => app.write(note),
+        (false, true) if is_streamed => app.write(note),
         (false, true) => app.write_later(note),
         (false, false) => Ok(()),
     }

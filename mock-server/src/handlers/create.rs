@@ -1,27 +1,31 @@
 //! New sandboxes, from nothing or from another one's disk, and stopped ones brought back.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, path::PathBuf, sync::Arc};
 
 use serde_json::{Value, json};
 
 use super::{
-    Call, not_ready,
+    Call,
+    create_from::Origin,
+    data_retention, not_ready,
     starts::{self, Ttl},
 };
 use crate::{
-    app::{App, lock},
+    app::{App, FIRST_COURSE, lock},
     auth::{self, Access},
     lifecycle,
     reply::{Answer, ApiError, Outcome},
-    space,
+    snapshots, space,
     store::{Reader, typed},
     view,
     world::{
         accounts::Organisation,
+        health,
         idempotency::{self, REMEMBERED_MS, UsedKey, used_key},
         ids, limits,
+        pins::{self, Pin},
         sandboxes::{Sandbox, State},
-        stops::{Stop, StopStatus, stop_key},
+        stops::StopStatus,
         time::Millis,
     },
 };
@@ -45,47 +49,55 @@ pub(super) async fn create(app: &Arc<App>, call: &Call) -> Outcome {
         Taken::Before(sandbox) => return created(app, call, &sandbox),
     };
     let now = app.now();
-    let environment = starts::environment(call)?;
-    if call.text("from").is_some() {
-        let problem = "from names no snapshot or share code that may be used";
-        return Err(ApiError::new(404, "snapshot_not_found", problem).detail("field", "from"));
-    }
+    let environment =
+        app.read(|tx| starts::environment(tx, call, organisation.as_ref().map(|it| it.id.as_str()), true))?;
+    let origin = Origin::find(app, call, organisation.as_ref()).await?;
     let ttl = starts::ttl(&call.body).or(Some(starts::DEFAULT_TTL));
     let no_env = call.flag("noEnv");
-    let id = ids::sandbox();
-    let sandbox = Sandbox {
-        account: call.caller.account.id.clone(),
+    let mut sandbox = Sandbox {
+        made_by: call.caller.made_by(),
         organisation: organisation.as_ref().map(|organisation| organisation.id.clone()),
-        name: id.clone(),
-        state: State::Provisioning,
-        error: None,
         kind: call.text("type").unwrap_or("default").to_owned(),
         env: starts::env(&call.body).unwrap_or_default(),
-        environment: if no_env { None } else { environment.or_else(|| Some("base".into())) },
         snapshots: call.flag_or("snapshots", true),
         monitoring: call.flag_or("monitoring", true),
         ttl_seconds: ttl,
-        created_at: now,
-        updated_at: now,
         archive_after: starts::deadline(now, ttl),
-        subdomain: ids::subdomain(),
-        snapshot_at: None,
         setup_script: call.text("setupScript").map(str::to_owned),
         setup_status: call.text("setupScript").map(|_| "pending".to_owned()),
-        setup_error: None,
-        stop: None,
-        has_machine: false,
-        started_once: false,
-        id,
+        ..Sandbox::new(ids::sandbox(), &call.caller.account.id, now)
     };
-    app.write(|tx| {
+    if !no_env {
+        environment.map_or_else(|| starts::default_environment(app, call), Ok)?.give(&mut sandbox);
+    }
+    if let Some(origin) = &origin {
+        // Asked twice, as in a fork.
+        app.read(|tx| {
+            data_retention::apply(tx, call, &mut sandbox)?;
+            let wallet = call.caller.wallet(tx, organisation.clone())?;
+            starts::allow(app, tx, call, &wallet, &sandbox.kind, now)
+        })?;
+        origin.give(call, &mut sandbox);
+        copy_disk(app, app.shelf.disk(&origin.snapshot.id), &sandbox.id).await?;
+    }
+    let stored = app.write(|tx| {
         let wallet = call.caller.wallet(tx, organisation)?;
         starts::allow(app, tx, call, &wallet, &sandbox.kind, now)?;
+        data_retention::apply(&*tx, call, &mut sandbox)?;
         limits::note_start(tx, &wallet.key, &sandbox.id, now)?;
         typed::put(tx, &sandbox)?;
+        if let Some(origin) = &origin {
+            origin.count(tx, now)?;
+        }
         turn.remember(tx, &sandbox.id, now)
-    })?;
-    lifecycle::boot(app, &sandbox);
+    });
+    if let Err(error) = stored {
+        if origin.is_some() {
+            discard(app, &sandbox.id).await;
+        }
+        return Err(error);
+    }
+    lifecycle::boot(app, &sandbox, FIRST_COURSE);
     app.deadlines_changed.notify_one();
     created(app, call, &sandbox.id)
 }
@@ -104,18 +116,18 @@ fn created(app: &App, call: &Call, id: &str) -> Outcome {
     })
 }
 
-/// Who pays for a create: `org` of the body, then `teamId`, then what the query or the header named.
+/// Who pays for a create: `org` of the body, then `teamId`, then what the query or the header named, then the wallet that
+/// is active.
 fn payer(tx: &dyn Reader, call: &Call) -> Result<Option<Organisation>, ApiError> {
-    match (call.body.get("org"), call.text("teamId")) {
-        (Some(Value::Null), _) => Ok(None),
-        (Some(Value::String(named)), _) => auth::organisation(tx, &call.caller.account, named),
-        (_, Some(named)) => auth::organisation(tx, &call.caller.account, named),
-        _ => Ok(call.caller.organisation.clone()),
+    match call.body.get("org").or_else(|| call.body.get("teamId")) {
+        Some(Value::String(named)) => auth::organisation(tx, &call.caller.account, named),
+        Some(_) => Ok(None),
+        None => call.caller.payer(tx),
     }
 }
 
 pub(super) async fn fork(app: &Arc<App>, call: &Call) -> Outcome {
-    let source = call.sandbox(app)?;
+    let source = call.own_sandbox(app)?;
     check_reach(call)?;
     let mut turn = match KeyTurn::take(app, call, &format!("fork {}", source.id), "")? {
         Taken::Mine(turn) => turn,
@@ -123,36 +135,34 @@ pub(super) async fn fork(app: &Arc<App>, call: &Call) -> Outcome {
     };
     check_forkable(&source)?;
     let now = app.now();
-    let environment = starts::environment(call)?;
+    let environment = app.read(|tx| starts::environment(tx, call, source.organisation.as_deref(), true))?;
     let ttl = starts::ttl(&call.body).or(Some(starts::DEFAULT_TTL));
     let no_env = call.flag("noEnv") || source.environment.is_none();
-    let id = ids::sandbox();
-    let copy = Sandbox {
-        account: call.caller.account.id.clone(),
+    let mut copy = Sandbox {
+        made_by: call.caller.made_by(),
         organisation: source.organisation.clone(),
         name: source.name.clone(),
-        state: State::Provisioning,
-        error: None,
         kind: call.text("type").map_or_else(|| source.kind.clone(), str::to_owned),
         env: starts::env(&call.body).unwrap_or_else(|| source.env.clone()),
-        environment: if no_env { None } else { environment.or_else(|| source.environment.clone()) },
+        // What is on the disk that is copied; what the copy is not to have goes before it is up.
+        secret_files: source.secret_files.clone(),
         snapshots: source.snapshots,
         monitoring: call.flag_or("monitoring", source.monitoring),
         ttl_seconds: ttl,
-        created_at: now,
-        updated_at: now,
         archive_after: starts::deadline(now, ttl),
-        subdomain: ids::subdomain(),
-        snapshot_at: None,
-        setup_script: None,
-        setup_status: None,
-        setup_error: None,
-        stop: None,
-        has_machine: false,
         started_once: true,
-        id,
+        ..Sandbox::new(ids::sandbox(), &call.caller.account.id, now)
     };
-    let allow = |tx: &dyn Reader| {
+    match environment.or_else(|| Pin::of(&source)) {
+        _ if no_env => {}
+        Some(pin) => {
+            starts::check_environment(call, pin.environment())?;
+            pin.give(&mut copy);
+        }
+        None => copy.environment.clone_from(&source.environment),
+    }
+    starts::check_size(app, &source, &copy.kind)?;
+    let allow = |tx: &dyn Reader, copy: &Sandbox| {
         let organisation = match &copy.organisation {
             Some(id) => typed::get(tx, id)?,
             None => None,
@@ -162,16 +172,25 @@ pub(super) async fn fork(app: &Arc<App>, call: &Call) -> Outcome {
         Ok::<_, ApiError>(wallet)
     };
     // Asked twice: before the copy, to refuse early, and with the start itself, when somebody else may have come first.
-    app.read(allow)?;
+    app.read(|tx| {
+        data_retention::apply(tx, call, &mut copy)?;
+        allow(tx, &copy)
+    })?;
     {
         // Whoever removes the source's disk waits until it is copied.
         let live = app.live(&source);
         let _disk = live.disk.read().await;
-        check_forkable(&call.sandbox(app)?)?;
-        copy_disk(app, &source.id, &copy.id).await?;
+        check_forkable(&call.own_sandbox(app)?)?;
+        let source = call.own_sandbox(app)?;
+        let _held = match &source.restore_from {
+            Some(snapshot) => Some(app.shelf.hold(snapshot).await),
+            None => None,
+        };
+        copy_disk(app, snapshots::disk_of(app, &source), &copy.id).await?;
     }
     let stored = app.write(|tx| {
-        let wallet = allow(tx)?;
+        let wallet = allow(tx, &copy)?;
+        data_retention::apply(&*tx, call, &mut copy)?;
         limits::note_start(tx, &wallet.key, &copy.id, now)?;
         typed::put(tx, &copy)?;
         turn.remember(tx, &copy.id, now)
@@ -180,7 +199,7 @@ pub(super) async fn fork(app: &Arc<App>, call: &Call) -> Outcome {
         discard(app, &copy.id).await;
         return Err(error);
     }
-    lifecycle::boot(app, &copy);
+    lifecycle::boot(app, &copy, FIRST_COURSE);
     app.deadlines_changed.notify_one();
     forked(app, call, &copy.id)
 }
@@ -197,7 +216,7 @@ fn forked(app: &App, call: &Call, id: &str) -> Outcome {
     })
 }
 
-fn check_forkable(source: &Sandbox) -> Result<(), ApiError> {
+pub(super) fn check_forkable(source: &Sandbox) -> Result<(), ApiError> {
     match source.state {
         State::Archived if !source.has_disk() => Err(no_snapshot()),
         State::Archived | State::Archiving | State::Ready | State::Idle | State::Running => Ok(()),
@@ -205,18 +224,18 @@ fn check_forkable(source: &Sandbox) -> Result<(), ApiError> {
     }
 }
 
-fn no_snapshot() -> ApiError {
+pub(super) fn no_snapshot() -> ApiError {
     ApiError::new(409, "no_snapshot", "the sandbox keeps no snapshots and its disk is gone").retryable(false)
 }
 
 /// Copies a disk as it is now, before the answer goes out: what the source writes later is not in the copy.
-async fn copy_disk(app: &App, from: &str, to: &str) -> Result<(), ApiError> {
+async fn copy_disk(app: &App, from: PathBuf, to: &str) -> Result<(), ApiError> {
     let target = app.space(to).root;
-    match space::copy_tree(app.space(from).root, target).await {
+    match space::copy_tree(from, target).await {
         Ok(_) => Ok(()),
         Err(error) => {
             discard(app, to).await;
-            Err(ApiError::internal(format!("the disk of {from} could not be copied: {error}")))
+            Err(ApiError::internal(format!("a disk could not be copied: {error}")))
         }
     }
 }
@@ -230,17 +249,23 @@ async fn discard(app: &App, id: &str) {
 pub(super) fn resume(app: &Arc<App>, call: &Call) -> Outcome {
     let now = app.now();
     let id = call.id("sandboxId");
-    let environment = starts::environment(call)?;
-    let sandbox = app.write(|tx| {
-        let mut sandbox = call.caller.own(tx, id)?;
+    let (sandbox, access, course) = app.write(|tx| {
+        let (_, access) = call.caller.see(&*tx, id)?;
+        let mut sandbox = call.caller.using(&*tx, id)?;
+        let is_owner = access == Access::Owner;
+        let environment = starts::environment(&*tx, call, sandbox.organisation.as_deref(), is_owner)?;
+        let open_stop = lifecycle::open_stop(&*tx, &sandbox)?;
         match sandbox.state {
             State::Archived | State::Archiving | State::Error => {}
+            // Up, but about to stop as soon as its disk can be saved.
+            _ if open_stop.is_some() => {}
             state => return Err(not_ready(state)),
         }
         if !sandbox.has_disk() && sandbox.state != State::Error {
             return Err(no_snapshot());
         }
         if let Some(kind) = call.text("type") {
+            starts::check_size(app, &sandbox, kind)?;
             sandbox.kind = kind.to_owned();
         }
         let organisation = match &sandbox.organisation {
@@ -250,21 +275,19 @@ pub(super) fn resume(app: &Arc<App>, call: &Call) -> Outcome {
         let wallet = call.caller.wallet(tx, organisation)?;
         starts::allow(app, tx, call, &wallet, &sandbox.kind, now)?;
         limits::note_start(tx, &wallet.key, &format!("{id}-{}", ids::request()), now)?;
-        if let Some(stop_id) = &sandbox.stop
-            && let Some(mut stop) = typed::get::<Stop>(tx, &stop_key(id, stop_id))?
-            && stop.status == StopStatus::Pending
-        {
-            stop.status = StopStatus::Superseded;
-            stop.ended_at = Some(now);
+        if let Some(mut stop) = open_stop {
+            stop.end(StopStatus::Superseded, now);
             typed::put(tx, &stop)?;
         }
         if let Some(env) = starts::env(&call.body) {
             sandbox.env = env;
         }
         if call.flag("noEnv") {
-            sandbox.environment = None;
-        } else if sandbox.environment.is_some() && environment.is_some() {
-            sandbox.environment = environment;
+            pins::take(&mut sandbox);
+        } else if sandbox.environment.is_some()
+            && let Some(pin) = environment
+        {
+            pin.give(&mut sandbox);
         }
         let ttl = starts::ttl(&call.body);
         if ttl != Ttl::LeftOut {
@@ -274,18 +297,21 @@ pub(super) fn resume(app: &Arc<App>, call: &Call) -> Outcome {
         sandbox.state = State::Provisioning;
         sandbox.has_machine = false;
         sandbox.error = None;
+        (sandbox.hydrated, sandbox.hydrated_at, sandbox.hydrates_at) = (false, None, None);
+        (sandbox.save_failed_at, sandbox.recovers_at) = (None, None);
         sandbox.updated_at = now;
+        health::settle(tx, &mut sandbox, &app.scenarios(), now)?;
         typed::put(tx, &sandbox)?;
-        app.live(&sandbox).turn_to_new_course();
-        Ok(sandbox)
+        let course = app.live(&sandbox).turn_to_new_course();
+        Ok((sandbox, access, course))
     })?;
-    lifecycle::boot(app, &sandbox);
+    lifecycle::boot(app, &sandbox, course);
     app.deadlines_changed.notify_one();
     app.read(|tx| {
         let body = json!({
             "id": sandbox.id,
             "status": "resuming",
-            "sandbox": view::sandbox(tx, &sandbox, Access::Owner)?,
+            "sandbox": view::sandbox(tx, &sandbox, access)?,
         });
         Ok(Answer::new(202, "sandbox.resuming", body))
     })

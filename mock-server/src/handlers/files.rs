@@ -113,7 +113,7 @@ pub(super) async fn write(app: &Arc<App>, call: &Call) -> Outcome {
             .map_err(|_| ApiError::invalid("invalid_request", "content", "is not base64"))?,
         false => content.as_bytes().to_vec(),
     };
-    let files = open(app, &sandbox, path).await?;
+    open(app, &sandbox, path).await?;
     // Whoever stops the sandbox waits for this: what is written is on the disk that the stop keeps.
     let live = app.live(&sandbox);
     let _turn = live.turn.read().await;
@@ -121,6 +121,8 @@ pub(super) async fn write(app: &Arc<App>, call: &Call) -> Outcome {
     if !state.is_up() {
         return Err(not_running(state));
     }
+    // Opened anew: since the first time the sandbox may have been brought back with another disk.
+    let files = environment::files(app, &sandbox.id).map_err(|error| file_error(error, "path"))?;
     let written =
         files.write(path, Bytes::from(bytes), FILE_LIMIT).await.map_err(|error| file_error(error, "path"))?;
     let body = json!({

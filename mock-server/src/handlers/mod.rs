@@ -1,16 +1,46 @@
 //! One function an operation: from a checked call to an answer.
 
 mod account;
+mod api_keys;
 mod attach;
-mod commands;
+pub(crate) mod commands;
+mod conversations;
 mod create;
+mod create_from;
+mod data_retention;
+mod desktop;
+mod environment_contents;
+mod environment_rules;
+mod environments;
+mod events;
 mod files;
 mod history;
+mod hosting;
+mod limits;
+pub(crate) mod manifest;
+mod metrics;
+mod named_snapshots;
+mod organizations;
+mod paging;
 mod processes;
+mod prompts;
+mod recover;
+mod repositories;
 mod sandboxes;
+mod scenarios;
+mod secrets;
+mod shares;
+mod sharing;
+mod snapshot_files;
+mod snapshots;
+mod ssh_keys;
 mod starts;
+mod stats;
+mod steer;
 mod stops;
 mod stream;
+mod telemetry;
+mod webhook_endpoints;
 
 use std::{sync::Arc, time::Duration};
 
@@ -75,16 +105,56 @@ impl Call {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// The sandbox of the path, if the caller may do everything with it.
+    /// The sandbox of the path, if the caller may work in it.
     fn sandbox(&self, app: &App) -> Result<Sandbox, ApiError> {
+        app.read(|tx| self.caller.using(tx, self.id("sandboxId")))
+    }
+
+    /// The sandbox of the path, if the caller may do everything with it.
+    fn own_sandbox(&self, app: &App) -> Result<Sandbox, ApiError> {
         app.read(|tx| self.caller.own(tx, self.id("sandboxId")))
     }
 }
 
 /// Operations that [`handle`] carries out.
-const PRESENT: [Operation; 25] = [
+const PRESENT: [Operation; 92] = [
     Operation::Me,
     Operation::Limits,
+    Operation::GetDataRetention,
+    Operation::UpdateDataRetention,
+    Operation::ListOrganizations,
+    Operation::CreateOrganization,
+    Operation::OrgMembers,
+    Operation::SetActiveOrganization,
+    Operation::ApiKeys,
+    Operation::CreateScopedApiKey,
+    Operation::RevokeApiKey,
+    Operation::RotateApiKey,
+    Operation::ApiKeyUsage,
+    Operation::ListWebhooks,
+    Operation::CreateWebhook,
+    Operation::GetWebhook,
+    Operation::UpdateWebhook,
+    Operation::DeleteWebhook,
+    Operation::RotateWebhookSigningSecret,
+    Operation::GetTelemetry,
+    Operation::SetTelemetry,
+    Operation::DeleteTelemetry,
+    Operation::Repos,
+    Operation::SelectRepo,
+    Operation::Secrets,
+    Operation::UpdateSecrets,
+    Operation::Environments,
+    Operation::CreateEnvironment,
+    Operation::UpdateEnvironment,
+    Operation::DeleteEnvironment,
+    Operation::UpgradeEnvironment,
+    Operation::SetEnvironmentVar,
+    Operation::DeleteEnvironmentVar,
+    Operation::SetEnvironmentSecretFile,
+    Operation::DeleteEnvironmentSecretFile,
+    Operation::AddEnvironmentRepo,
+    Operation::DeleteEnvironmentRepo,
     Operation::Sandboxes,
     Operation::Create,
     Operation::Get,
@@ -94,6 +164,8 @@ const PRESENT: [Operation; 25] = [
     Operation::Stop,
     Operation::GetStop,
     Operation::Resume,
+    Operation::Share,
+    Operation::Recover,
     Operation::Fork,
     Operation::Usage,
     Operation::Command,
@@ -105,9 +177,39 @@ const PRESENT: [Operation; 25] = [
     Operation::GetCommand,
     Operation::CommandLogs,
     Operation::Processes,
+    Operation::Stats,
+    Operation::Metrics,
+    Operation::MetricsSummary,
+    Operation::HostPort,
+    Operation::ListHostedPorts,
+    Operation::UnhostPort,
+    Operation::SshKey,
+    Operation::Desktop,
+    Operation::Prompt,
+    Operation::PromptRunStatus,
+    Operation::Events,
+    Operation::Conversations,
+    Operation::Steer,
+    Operation::Interrupt,
+    Operation::ProviderModels,
     Operation::ReadFile,
     Operation::WriteFile,
     Operation::Artifact,
+    Operation::ListNamedSnapshots,
+    Operation::SaveNamedSnapshot,
+    Operation::GetNamedSnapshot,
+    Operation::DeleteNamedSnapshot,
+    Operation::ListSnapshotShares,
+    Operation::CreateSnapshotShare,
+    Operation::RevokeSnapshotShare,
+    Operation::ListSnapshots,
+    Operation::ListSandboxSnapshots,
+    Operation::GetLatestSandboxSnapshot,
+    Operation::DeleteSandboxSnapshots,
+    Operation::DeleteSnapshot,
+    Operation::GetSnapshotTree,
+    Operation::GetSnapshotFile,
+    Operation::GetSnapshotDownload,
 ];
 
 /// Why an operation cannot be carried out here, whatever is asked of it.
@@ -121,11 +223,48 @@ pub(crate) fn missing(operation: Operation) -> Option<ApiError> {
 
 /// Answers a call.
 pub(crate) async fn handle(app: &Arc<App>, call: Call) -> Outcome {
+    if let Some(answer) = scenarios::interfere(app, &call)? {
+        return Ok(answer);
+    }
     match call.operation {
-        Operation::Me => account::me(&call),
-        Operation::Limits => account::limits(app, &call),
+        Operation::Me => account::me(app, &call),
+        Operation::Limits => limits::limits(app, &call),
+        Operation::GetDataRetention => data_retention::get(app, &call),
+        Operation::UpdateDataRetention => data_retention::update(app, &call),
+        Operation::ListOrganizations => organizations::list(app, &call),
+        Operation::CreateOrganization => organizations::create(app, &call),
+        Operation::OrgMembers => organizations::members(app, &call),
+        Operation::SetActiveOrganization => organizations::set_active(app, &call),
+        Operation::ApiKeys => api_keys::list(app, &call),
+        Operation::CreateScopedApiKey => api_keys::create(app, &call),
+        Operation::RevokeApiKey => api_keys::revoke(app, &call),
+        Operation::RotateApiKey => api_keys::rotate(app, &call),
+        Operation::ApiKeyUsage => api_keys::usage(app, &call),
+        Operation::ListWebhooks => webhook_endpoints::list(app, &call),
+        Operation::CreateWebhook => webhook_endpoints::create(app, &call),
+        Operation::GetWebhook => webhook_endpoints::get(app, &call),
+        Operation::UpdateWebhook => webhook_endpoints::update(app, &call),
+        Operation::DeleteWebhook => webhook_endpoints::delete(app, &call),
+        Operation::RotateWebhookSigningSecret => webhook_endpoints::rotate(app, &call),
+        Operation::GetTelemetry => telemetry::get(app, &call),
+        Operation::SetTelemetry => telemetry::set(app, &call).await,
+        Operation::DeleteTelemetry => telemetry::delete(app, &call),
+        Operation::Repos => repositories::list(app, &call),
+        Operation::SelectRepo => repositories::select(app, &call),
+        Operation::Secrets => secrets::get(app, &call),
+        Operation::UpdateSecrets => secrets::update(app, &call).await,
+        Operation::Environments => environments::list(app, &call),
+        Operation::CreateEnvironment => environments::create(app, &call),
+        Operation::UpdateEnvironment => environments::update(app, &call),
+        Operation::DeleteEnvironment => environments::delete(app, &call),
+        Operation::UpgradeEnvironment => environments::upgrade(app, &call).await,
+        Operation::SetEnvironmentVar => environment_contents::set_var(app, &call),
+        Operation::DeleteEnvironmentVar => environment_contents::delete_var(app, &call),
+        Operation::SetEnvironmentSecretFile => environment_contents::set_secret_file(app, &call),
+        Operation::DeleteEnvironmentSecretFile => environment_contents::delete_secret_file(app, &call),
+        Operation::AddEnvironmentRepo => environment_contents::add_repo(app, &call),
+        Operation::DeleteEnvironmentRepo => environment_contents::delete_repo(app, &call),
         Operation::Sandboxes => sandboxes::list(app, &call),
-        Operation::Create => create::create(app, &call).await,
         Operation::Get => sandboxes::get(app, &call),
         Operation::Update => sandboxes::update(app, &call),
         Operation::DeleteSandbox => stops::delete(app, &call),
@@ -133,13 +272,18 @@ pub(crate) async fn handle(app: &Arc<App>, call: Call) -> Outcome {
         Operation::Stop => stops::stop(app, &call),
         Operation::GetStop => stops::get_stop(app, &call),
         Operation::Resume => create::resume(app, &call),
-        Operation::Fork => {
+        Operation::Share => sharing::share(app, &call),
+        Operation::Recover => recover::recover(app, &call),
+        Operation::Create | Operation::Fork => {
             // Carried through even if the caller goes away, so that no half copy is left.
-            let forking = app.clone();
-            app.tasks
-                .spawn(async move { create::fork(&forking, &call).await })
-                .await
-                .unwrap_or_else(|lost| Err(ApiError::internal(lost)))
+            let starting = app.clone();
+            let work = async move {
+                match call.operation {
+                    Operation::Fork => create::fork(&starting, &call).await,
+                    _ => create::create(&starting, &call).await,
+                }
+            };
+            app.tasks.spawn(work).await.unwrap_or_else(|lost| Err(ApiError::internal(lost)))
         }
         Operation::Usage => sandboxes::usage(app, &call),
         Operation::Command | Operation::CommandStream => commands::command(app, &call).await,
@@ -150,9 +294,39 @@ pub(crate) async fn handle(app: &Arc<App>, call: Call) -> Outcome {
         Operation::GetCommand => history::get(app, &call),
         Operation::CommandLogs => history::logs(app, &call),
         Operation::Processes => processes::list(app, &call).await,
+        Operation::Stats => stats::stats(app, &call).await,
+        Operation::Metrics => metrics::metrics(app, &call).await,
+        Operation::MetricsSummary => metrics::summary(app, &call),
+        Operation::HostPort => hosting::host(app, &call).await,
+        Operation::ListHostedPorts => hosting::list(app, &call),
+        Operation::UnhostPort => hosting::unhost(app, &call).await,
+        Operation::SshKey => ssh_keys::add(app, &call).await,
+        Operation::Desktop => desktop::desktop(app, &call).await,
+        Operation::Prompt => prompts::prompt(app, &call),
+        Operation::PromptRunStatus => prompts::status(app, &call),
+        Operation::Events => events::events(app, &call),
+        Operation::Conversations => conversations::list(app, &call),
+        Operation::Steer => steer::steer(app, &call).await,
+        Operation::Interrupt => prompts::interrupt(app, &call).await,
+        Operation::ProviderModels => prompts::provider_models(),
         Operation::ReadFile => files::read(app, &call).await,
         Operation::WriteFile => files::write(app, &call).await,
         Operation::Artifact => files::artifact(app, &call).await,
+        Operation::ListNamedSnapshots => named_snapshots::list(app, &call),
+        Operation::SaveNamedSnapshot => named_snapshots::save(app, &call),
+        Operation::GetNamedSnapshot => named_snapshots::get(app, &call),
+        Operation::DeleteNamedSnapshot => named_snapshots::delete(app, &call),
+        Operation::ListSnapshotShares => shares::list(app, &call),
+        Operation::CreateSnapshotShare => shares::create(app, &call),
+        Operation::RevokeSnapshotShare => shares::revoke(app, &call),
+        Operation::ListSnapshots => snapshots::list(app, &call),
+        Operation::ListSandboxSnapshots => snapshots::list_of_sandbox(app, &call),
+        Operation::GetLatestSandboxSnapshot => snapshots::latest(app, &call),
+        Operation::DeleteSandboxSnapshots => snapshots::delete_of_sandbox(app, &call),
+        Operation::DeleteSnapshot => snapshots::delete(app, &call),
+        Operation::GetSnapshotTree => snapshot_files::tree(app, &call).await,
+        Operation::GetSnapshotFile => snapshot_files::file(app, &call).await,
+        Operation::GetSnapshotDownload => manifest::manifest(app, &call).await,
         other => Err(not_implemented(other)),
     }
 }
@@ -196,7 +370,7 @@ async fn hold_until_up(app: &App, live: &Live) -> Result<(), ApiError> {
 }
 
 /// The sandbox is in a state that cannot take the call.
-fn not_ready(state: State) -> ApiError {
+pub(crate) fn not_ready(state: State) -> ApiError {
     match state {
         State::Cancelled => ApiError::not_found("sandbox"),
         state => ApiError::new(409, "sandbox_not_ready", format!("the sandbox is {}", state.as_str()))

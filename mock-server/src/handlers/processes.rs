@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Call, commands::log_paths, history::monitored, not_running};
 use crate::{
     app::App,
+    metering::SAMPLE_KEPT_FOR,
     output::Source,
     reply::{Answer, ApiError, Outcome},
     store::Table,
@@ -136,7 +137,12 @@ fn stored(app: &App, id: &str) -> Outcome {
     let bytes = app.read(|tx| tx.get(Table::Samples, id))?;
     let sample: Value = match bytes {
         Some(bytes) => serde_json::from_slice(&bytes).map_err(ApiError::internal)?,
-        None => json!({"sampledAt": null, "total": 0, "processes": []}),
+        None => Value::Null,
+    };
+    let is_kept = sample["sampledAt"].as_i64().is_some_and(|at| at >= app.now() - SAMPLE_KEPT_FOR);
+    let sample = match is_kept {
+        true => sample,
+        false => json!({"sampledAt": null, "total": 0, "processes": []}),
     };
     let sampled_at: Option<Millis> = sample["sampledAt"].as_i64();
     let body = json!({

@@ -1,22 +1,23 @@
 //! Looking at sandboxes and changing what may be changed in place.
 
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
-use base64::{Engine as _, engine::general_purpose};
 use serde_json::json;
 
 use super::{
     Call,
+    paging::{read_cursor, write_cursor},
     starts::{self, Ttl},
 };
 use crate::{
     app::App,
     auth::Access,
     reply::{Answer, ApiError, Outcome},
-    store::typed,
+    store::{Order, Reader, StoreError, typed},
     view,
     world::{
-        sandboxes::{Sandbox, State, machine_class},
+        sandboxes::{Sandbox, State, listed, machine_class, place, subdomain_row},
+        scenarios::Scenario,
         time::{self, Millis, iso},
         usage::{self, SECONDS_PER_DOLLAR},
     },
@@ -30,84 +31,127 @@ const NAME_LIMIT: usize = 120;
 
 pub(super) fn list(app: &App, call: &Call) -> Outcome {
     let limit = call.number("limit").unwrap_or(PAGE);
-    let ascending = call.query("sort") == Some("asc");
-    let states: Option<Vec<&str>> = call
-        .query("state")
-        .map(|list| list.split(',').map(str::trim).filter(|state| !state.is_empty()).collect());
-    let after = call.query("cursor").and_then(read_cursor);
+    let order = if call.query("sort") == Some("asc") { Order::Ascending } else { Order::Descending };
+    let states = call.query("state").map(states);
+    let after = call.query("cursor").and_then(read_cursor).map(|(at, id)| place(at, &id));
+    let most = usize::try_from(limit).unwrap_or(usize::MAX).saturating_add(1);
     app.read(|tx| {
-        let mut found: Vec<(Sandbox, Access)> = Vec::new();
-        for sandbox in typed::with_prefix::<Sandbox>(tx, "")? {
-            if sandbox.state == State::Cancelled {
-                continue;
-            }
-            if states.as_ref().is_some_and(|states| !states.contains(&sandbox.state.as_str())) {
-                continue;
-            }
-            // The personal list has what the caller created; an organisation's has all that it pays for.
-            let is_listed = match &call.caller.organisation {
-                None => sandbox.account == call.caller.account.id,
-                Some(pays) => sandbox.organisation.as_ref() == Some(&pays.id),
-            };
-            if is_listed && let Some(access) = call.caller.access(tx, &sandbox)? {
-                found.push((sandbox, access));
-            }
-        }
-        let place = |sandbox: &Sandbox| (sandbox.created_at, sandbox.id.clone());
-        found.sort_by_key(|(sandbox, _)| place(sandbox));
-        if !ascending {
+        // The personal list has what the caller created; an organisation's has all that it pays for.
+        let owner = match &call.caller.organisation {
+            None => format!("account/{}", call.caller.account.id),
+            Some(pays) => format!("organisation/{}", pays.id),
+        };
+        let mut found = match &call.caller.key.sandboxes {
+            Some(reach) => within(tx, reach, &owner, states.as_deref())?,
+            None => ranges(tx, &owner, states.as_deref(), after.as_deref(), order, most)?,
+        };
+        found.sort_unstable();
+        found.dedup();
+        if order == Order::Descending {
             found.reverse();
         }
-        if let Some(after) = after {
-            found.retain(
-                |(sandbox, _)| if ascending { place(sandbox) > after } else { place(sandbox) < after },
-            );
+        if let Some(after) = &after {
+            found.retain(|(place, _)| match order {
+                Order::Ascending => place > after,
+                Order::Descending => place < after,
+            });
         }
-        let has_more = found.len() as u64 > limit;
-        found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        let next = found.last().filter(|_| has_more).map(|(sandbox, _)| write_cursor(sandbox));
-        let shown: Result<Vec<_>, ApiError> =
-            found.iter().map(|(sandbox, access)| view::sandbox(tx, sandbox, *access)).collect();
+        let has_more = found.len() >= most;
+        found.truncate(most - 1);
+        let mut shown = Vec::new();
+        let mut last = None;
+        let mut viewer = view::Viewer::new(tx);
+        for (_, id) in found {
+            let Some(sandbox) = typed::get::<Sandbox>(tx, &id)? else { continue };
+            let Some(access) = call.caller.access(tx, &sandbox)? else { continue };
+            shown.push(viewer.sandbox(&sandbox, access)?);
+            last = Some(sandbox);
+        }
+        let next = last.filter(|_| has_more).map(|last| write_cursor(last.created_at, &last.id));
         let page = json!({"nextCursor": next, "hasMore": has_more, "limit": limit});
-        Ok(Answer::ok("sandbox.list", json!({"sandboxes": shown?, "pageInfo": page})))
+        Ok(Answer::ok("sandbox.list", json!({"pageInfo": page})).with("sandboxes", shown))
     })
 }
 
-fn write_cursor(sandbox: &Sandbox) -> String {
-    general_purpose::STANDARD.encode(format!("{}:{}", iso(sandbox.created_at), sandbox.id))
+/// The states of a list; those that are none, and the one that is never listed, are left out.
+fn states(list: &str) -> Vec<State> {
+    let names: Vec<&str> = list.split(',').map(str::trim).collect();
+    let listed = |state: &State| *state != State::Cancelled && names.contains(&state.as_str());
+    State::ALL.into_iter().filter(listed).collect()
 }
 
-/// Reads a cursor in either alphabet, padded or not; `None` if it is none.
-fn read_cursor(cursor: &str) -> Option<(Millis, String)> {
-    let bare = cursor.trim_end_matches('=');
-    let bytes = general_purpose::STANDARD_NO_PAD
-        .decode(bare)
-        .or_else(|_| general_purpose::URL_SAFE_NO_PAD.decode(bare))
-        .ok()?;
-    let text = String::from_utf8(bytes).ok()?;
-    let (at, id) = text.rsplit_once(':')?;
-    // A bare number is milliseconds here, as in the cursors of events.
-    let at = at.parse().ok().or_else(|| time::parse(at))?;
-    (!id.is_empty()).then(|| (at, id.to_owned()))
+/// Places and ids of an owner's sandboxes: up to `most` of each state that is wanted, from the cursor on.
+fn ranges(
+    tx: &dyn Reader,
+    owner: &str,
+    states: Option<&[State]>,
+    after: Option<&str>,
+    order: Order,
+    most: usize,
+) -> Result<Vec<(String, String)>, StoreError> {
+    let wanted = states.map_or_else(|| vec![None], |states| states.iter().copied().map(Some).collect());
+    let mut found = Vec::new();
+    for state in wanted {
+        let prefix = listed(owner, state);
+        let (mut from, mut to) = (prefix.clone(), typed::after_prefix(&prefix));
+        match (after, order) {
+            // A key that is just after the cursor's.
+            (Some(after), Order::Ascending) => from = format!("{prefix}{after}\0"),
+            (Some(after), Order::Descending) => to = Some(format!("{prefix}{after}")),
+            (None, _) => {}
+        }
+        let mut left = most;
+        typed::rows(tx, &from, to.as_deref(), order, |key, id| {
+            found.push((key[prefix.len()..].to_owned(), id.to_owned()));
+            left -= 1;
+            if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+    }
+    Ok(found)
+}
+
+/// The same for a key that is limited to some sandboxes.
+fn within(
+    tx: &dyn Reader,
+    reach: &[String],
+    owner: &str,
+    states: Option<&[State]>,
+) -> Result<Vec<(String, String)>, StoreError> {
+    let mut found = Vec::new();
+    for id in reach {
+        let Some(sandbox) = typed::get::<Sandbox>(tx, id)? else { continue };
+        let is_owned = owner == format!("account/{}", sandbox.account)
+            || sandbox.organisation.as_ref().is_some_and(|id| owner == format!("organisation/{id}"));
+        let is_wanted = states.is_none_or(|states| states.contains(&sandbox.state));
+        if is_owned && is_wanted && sandbox.state != State::Cancelled {
+            found.push((place(sandbox.created_at, id), sandbox.id));
+        }
+    }
+    Ok(found)
 }
 
 pub(super) fn get(app: &App, call: &Call) -> Outcome {
     let id = call.id("sandboxId");
-    let (sandbox, access) = app.read(|tx| call.caller.see(tx, id))?;
-    if sandbox.state == State::Cancelled {
-        // Shown once, then gone.
-        app.write(|tx| typed::remove::<Sandbox>(tx, id))?;
+    let (shown, is_cancelled) = app.read(|tx| {
+        let (sandbox, access) = call.caller.see(tx, id)?;
+        Ok::<_, ApiError>((view::sandbox(tx, &sandbox, access)?, sandbox.state == State::Cancelled))
+    })?;
+    if is_cancelled {
+        // Shown once, then gone: of two that ask at once, one sees it.
+        app.write(|tx| {
+            typed::get::<Sandbox>(&*tx, id)?.ok_or_else(|| ApiError::not_found("sandbox"))?;
+            Ok::<_, ApiError>(typed::remove::<Sandbox>(tx, id)?)
+        })?;
         app.forget(id);
     }
-    let shown = app.read(|tx| view::sandbox(tx, &sandbox, access))?;
-    Ok(Answer::ok("sandbox.info", json!({"sandbox": shown})))
+    Ok(Answer::ok("sandbox.info", json!({})).with("sandbox", shown))
 }
 
 pub(super) fn update(app: &Arc<App>, call: &Call) -> Outcome {
     let now = app.now();
     let id = call.id("sandboxId");
     let subdomain = call.text("subdomain").map(check_subdomain).transpose()?;
-    let shown = app.write(|tx| {
+    let (shown, is_routed) = app.write(|tx| {
         let mut sandbox = call.caller.own(tx, id)?;
         if let Some(name) = call.text("name") {
             let name = name.trim();
@@ -117,8 +161,7 @@ pub(super) fn update(app: &Arc<App>, call: &Call) -> Outcome {
             sandbox.name = name.chars().take(NAME_LIMIT).collect();
         }
         if let Some(wanted) = subdomain {
-            let taken = typed::with_prefix::<Sandbox>(tx, "")?;
-            if taken.iter().any(|other| other.id != id && other.subdomain == wanted) {
+            if typed::row(&*tx, &subdomain_row(wanted))?.is_some_and(|other| other != id) {
                 return Err(ApiError::invalid("invalid_name", "subdomain", "is taken by another sandbox"));
             }
             sandbox.subdomain = wanted.to_owned();
@@ -131,9 +174,14 @@ pub(super) fn update(app: &Arc<App>, call: &Call) -> Outcome {
         }
         sandbox.updated_at = now;
         typed::put(tx, &sandbox)?;
-        view::sandbox(&*tx, &sandbox, Access::Owner)
+        let is_routed = !app.scenarios().is_on(Scenario::GatewayDown, &sandbox);
+        Ok::<_, ApiError>((view::sandbox(&*tx, &sandbox, Access::Owner)?, is_routed))
     })?;
     app.deadlines_changed.notify_one();
+    if subdomain.is_some() && !is_routed {
+        let problem = "the new subdomain is saved, but its routes are not active yet; send it again";
+        return Err(ApiError::new(502, "gateway_error", problem).retryable(true).retry_after(2));
+    }
     Ok(Answer::ok("sandbox.updated", json!({"sandbox": shown})))
 }
 
@@ -184,19 +232,6 @@ pub(super) fn usage(app: &App, call: &Call) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn both_cursor_forms_are_read_and_nonsense_is_not() {
-        let place = Some((1_767_225_600_042, "bx_2345abcd".to_owned()));
-        let text = "2026-01-01T00:00:00.042Z:bx_2345abcd";
-        assert_eq!(read_cursor(&general_purpose::STANDARD.encode(text)), place);
-        assert_eq!(read_cursor(&general_purpose::URL_SAFE_NO_PAD.encode(text)), place);
-        let millis = general_purpose::URL_SAFE_NO_PAD.encode("1767225600042:bx_2345abcd");
-        assert_eq!(read_cursor(&millis), place);
-        for nonsense in ["", "x", "%%%", &general_purpose::STANDARD.encode("yesterday:bx_2"), "////"] {
-            assert_eq!(read_cursor(nonsense), None, "{nonsense}");
-        }
-    }
 
     #[test]
     fn subdomains_that_would_read_as_ports_are_refused() {

@@ -4,14 +4,19 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Call, account};
+use super::{Call, limits as wallets};
 use crate::{
     app::App,
     lifecycle,
     reply::ApiError,
     store::Reader,
     world::{
+        accounts::AccountStanding,
+        environments::{self, BASE},
         limits::{self, Refusal, Wallet},
+        pins::Pin,
+        sandboxes::{MACHINE_CLASSES, Sandbox},
+        scenarios::Scenario,
         time::Millis,
     },
 };
@@ -60,16 +65,52 @@ pub(super) fn env(body: &Value) -> Option<BTreeMap<String, String>> {
     Some(fields.iter().map(|(name, value)| (name.clone(), text(value))).collect())
 }
 
-/// The environment to start with: there is only the one that every account begins with.
-pub(super) fn environment(call: &Call) -> Result<Option<String>, ApiError> {
-    match call.text("environment") {
-        None => Ok(None),
-        Some(name) if name.eq_ignore_ascii_case("base") => Ok(Some("base".into())),
-        Some(_) => Err(ApiError::invalid(
-            "unknown_environment",
-            "environment",
-            "names no environment of the account",
-        )),
+/// The environment that a start names, by its name or its id: one of the caller's own, or one that the organisation which pays
+/// shares. `None` if it names none.
+pub(super) fn environment(
+    tx: &dyn Reader,
+    call: &Call,
+    organisation: Option<&str>,
+    is_owner: bool,
+) -> Result<Option<Pin>, ApiError> {
+    let Some(named) = call.text("environment") else { return Ok(None) };
+    let own = is_owner.then(|| format!("account/{}", call.caller.account.id));
+    let shared = organisation.map(|id| format!("organisation/{id}"));
+    for owner in [own, shared].into_iter().flatten() {
+        let found = match environments::by_name(tx, &owner, named)? {
+            Some(found) => Some(found),
+            None => environments::by_id(tx, &owner, named)?,
+        };
+        if let Some(found) = found.filter(|it| call.caller.key.covers_environment(&it.id)) {
+            return Ok(Some(Pin::latest(tx, &found)?));
+        }
+    }
+    // The first one is there as soon as it is asked for.
+    let has_none = environments::default_of(tx, &format!("account/{}", call.caller.account.id))?.is_none();
+    if named == BASE && is_owner && has_none {
+        return Ok(None);
+    }
+    Err(ApiError::invalid("unknown_environment", "environment", "names no environment of the account"))
+}
+
+/// The environment of a start that names none: the default one of the caller's own.
+pub(super) fn default_environment(app: &App, call: &Call) -> Result<Pin, ApiError> {
+    let owner = format!("account/{}", call.caller.account.id);
+    let environment = match app.read(|tx| environments::default_of(tx, &owner))? {
+        Some(found) => found,
+        None => app.write(|tx| environments::ensure_default(tx, &owner, app.now()))?,
+    };
+    check_environment(call, &environment.id)?;
+    Ok(app.read(|tx| Pin::latest(tx, &environment))?)
+}
+
+/// Refuses to start a sandbox with an environment that the key may not use.
+pub(super) fn check_environment(call: &Call, environment: &str) -> Result<(), ApiError> {
+    match call.caller.key.covers_environment(environment) {
+        true => Ok(()),
+        false => {
+            Err(ApiError::new(403, "forbidden", "the API key may not use that environment; name another one"))
+        }
     }
 }
 
@@ -85,7 +126,16 @@ pub(super) fn allow(
     if wallet.blocked {
         return Err(ApiError::new(402, "billing_required", "the wallet is empty or blocked")
             .detail("accessTier", wallet.plan.key.clone())
-            .detail("billingUrl", "http://127.0.0.1/billing"));
+            .detail("billingUrl", wallets::BILLING_URL));
+    }
+    if wallet.account.standing != AccountStanding::Active {
+        let standing = wallet.account.standing.as_str();
+        return Err(ApiError::new(
+            403,
+            "forbidden",
+            format!("the account is {standing} and may start nothing"),
+        )
+        .detail("accountStatus", standing));
     }
     if !wallet.plan.types.iter().any(|included| included == kind) {
         return Err(ApiError::new(
@@ -95,19 +145,34 @@ pub(super) fn allow(
         )
         .detail("type", kind));
     }
+    if kind == "xlarge" && app.scenarios().is_everywhere(Scenario::ProviderRequired) {
+        let problem = "machines of type xlarge need a provider named, which this version cannot";
+        return Err(ApiError::new(400, "machine_provider_required", problem).detail("type", kind));
+    }
     let machines = app.machines();
     if machines.paused {
         return Err(ApiError::new(503, "out_of_capacity", "starting sandboxes is paused").retry_after(5));
     }
     let standing = limits::standing(tx, wallet, now)?;
     if let Err(refusal) = limits::check(wallet, &standing, now) {
-        return Err(refuse(refusal, account::describe(wallet, &standing, now)));
+        return Err(refuse(refusal, wallets::describe(tx, wallet, &standing, now)?));
     }
     if call.flag("failFast") && !lifecycle::machine_is_free_in(tx, &machines, "")? {
         return Err(ApiError::new(503, "no_ready_machine", "no machine is free; nothing was created")
             .retryable(false));
     }
     Ok(())
+}
+
+/// Refuses a machine that what is on the disk does not fit.
+pub(super) fn check_size(app: &App, sandbox: &Sandbox, kind: &str) -> Result<(), ApiError> {
+    let size = |kind: &str| MACHINE_CLASSES.iter().position(|class| class.name == kind);
+    match size(kind) < size(&sandbox.kind) && app.scenarios().is_on(Scenario::FullDisk, sandbox) {
+        false => Ok(()),
+        true => Err(ApiError::new(409, "type_too_small", format!("the disk does not fit a {kind} machine"))
+            .retryable(false)
+            .detail("type", kind)),
+    }
 }
 
 fn refuse(refusal: Refusal, limits: Value) -> ApiError {
@@ -132,6 +197,7 @@ fn refuse(refusal: Refusal, limits: Value) -> ApiError {
         .detail("limit", limit)
         .retry_after(u64::try_from(retry_after_ms).unwrap_or(0).div_ceil(1000)),
     };
+    let error = error.detail("billingUrl", wallets::BILLING_URL);
     let Value::Object(fields) = limits else { return error };
     fields.into_iter().fold(error, |error, (name, value)| error.detail(&name, value))
 }

@@ -40,7 +40,7 @@ pub(super) fn get_stop(app: &App, call: &Call) -> Outcome {
 }
 
 pub(super) fn delete(app: &Arc<App>, call: &Call) -> Outcome {
-    let sandbox = call.sandbox(app)?;
+    let sandbox = call.own_sandbox(app)?;
     if call.header("x-sandboxer-confirm-delete") != Some(sandbox.id.as_str()) {
         let problem = "the header X-Sandboxer-Confirm-Delete must be the id of the sandbox";
         return Err(ApiError::new(409, "delete_confirmation_required", problem)
@@ -55,7 +55,8 @@ pub(super) fn deletion(app: &App, call: &Call) -> Outcome {
     app.read(|tx| {
         let found: Option<Deletion> = typed::get(tx, call.id("operationId"))?;
         let own = found.filter(|deletion| {
-            deletion.account == call.caller.account.id && call.caller.key.covers(&deletion.target)
+            let sandbox = deletion.sandbox.as_ref().unwrap_or(&deletion.target);
+            deletion.account == call.caller.account.id && call.caller.key.covers(sandbox)
         });
         let deletion = own.ok_or_else(|| ApiError::not_found("deletion operation"))?;
         Ok(Answer::ok("deletion.operation", json!({"operation": view::deletion(&deletion)})))

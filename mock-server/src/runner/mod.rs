@@ -25,11 +25,15 @@ mod launch;
 mod process;
 #[cfg(target_os = "linux")]
 mod procfs;
+#[cfg(target_os = "linux")]
+mod reach;
 mod ring;
 mod running;
 #[cfg(target_os = "linux")]
 mod sample;
 mod scripted;
+#[cfg(target_os = "linux")]
+mod sockets;
 mod spec;
 #[cfg_attr(
     not(target_os = "linux"),
@@ -46,6 +50,7 @@ mod tree;
 use std::io;
 
 use futures_util::future::BoxFuture;
+use tokio::net::TcpStream;
 
 #[cfg(target_os = "linux")]
 pub use self::{account::SANDBOX_ID, isolated::IsolatedRunner};
@@ -100,6 +105,22 @@ pub trait Runner: Send + Sync + 'static {
     /// # Errors
     /// The process table could not be read.
     fn processes<'a>(&'a self, space: &'a Space) -> BoxFuture<'a, io::Result<Vec<ProcessSample>>>;
+
+    /// A connection to a port that a program of that sandbox listens on. Without `loopback`, one that listens on a loopback
+    /// address alone is out of reach. Nothing else can be reached: neither the host's programs nor another sandbox's.
+    ///
+    /// # Errors
+    /// `ConnectionRefused` if no program of the sandbox listens there, `Unsupported` if this runner has no way in.
+    fn connect<'a>(
+        &'a self,
+        space: &'a Space,
+        port: u16,
+        loopback: bool,
+    ) -> BoxFuture<'a, io::Result<TcpStream>> {
+        let _ = (space, port, loopback);
+        let why = format!("the {} runner has no programs that could be reached", self.name());
+        Box::pin(async move { Err(io::Error::new(io::ErrorKind::Unsupported, why)) })
+    }
 
     /// Ends every process of every sandbox; returns when they are gone.
     fn shutdown(&self) -> BoxFuture<'_, ()>;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, statat},
+    fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, readlinkat, statat},
     process::{Signal, pidfd_send_signal},
 };
 
@@ -133,7 +133,22 @@ impl ProcessDir {
         Ok(pidfd_send_signal(&self.fd, signal)?)
     }
 
-    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+    /// Whether one of its open files is one of these sockets.
+    pub(crate) fn holds_socket(&self, inodes: &[u64]) -> bool {
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let Ok(folder) = openat(&self.fd, "fd", flags, Mode::empty()) else { return false };
+        let Ok(entries) = Dir::read_from(&folder) else { return false };
+        entries.flatten().any(|entry| {
+            readlinkat(&folder, entry.file_name(), Vec::new()).is_ok_and(|target| {
+                let inode = target.to_str().ok().and_then(|target| target.strip_prefix("socket:["));
+                let inode = inode.and_then(|rest| rest.strip_suffix(']')?.parse().ok());
+                inode.is_some_and(|inode| inodes.contains(&inode))
+            })
+        })
+    }
+
+    /// What one of the files in it says.
+    pub(crate) fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         let file = openat(&self.fd, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mut text = Vec::new();
         std::fs::File::from(file).read_to_end(&mut text)?;
@@ -170,7 +185,8 @@ impl Boot {
     }
 }
 
-fn ticks(count: u64) -> Duration {
+/// Ticks of the kernel as a time.
+pub(crate) fn ticks(count: u64) -> Duration {
     Duration::from_secs_f64(count as f64 / rustix::param::clock_ticks_per_second().max(1) as f64)
 }
 

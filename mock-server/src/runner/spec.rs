@@ -1,6 +1,10 @@
 //! What a runner is asked for and what it answers: plain values.
 
-use std::{fmt, io, path::PathBuf, time::SystemTime};
+use std::{
+    fmt, io,
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
 
 /// How many bytes of each stream are kept unless a command says otherwise: 8 MiB.
 pub const DEFAULT_OUTPUT_LIMIT: usize = 8 * 1024 * 1024;
@@ -167,6 +171,10 @@ pub struct ProcessSample {
     pub memory_mb: f64,
     /// Command line, arguments joined by spaces.
     pub command: String,
+    /// Processor time it has used since it started.
+    pub cpu_time: Duration,
+    /// Bytes it has read from and written to disks since it started; 0 where that is not known.
+    pub io_bytes: u64,
 }
 
 /// Why a command could not be started.

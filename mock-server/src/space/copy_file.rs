@@ -50,7 +50,8 @@ impl FileCopier {
     }
 }
 
-fn open_source(folder: BorrowedFd<'_>, name: &CStr) -> Result<(File, Meta), Errno> {
+/// Opens a regular file for reading, one of ours also if its mode does not let us.
+pub(super) fn open_source(folder: BorrowedFd<'_>, name: &CStr) -> Result<(File, Meta), Errno> {
     let (fd, restore) = match sys::open_quietly(folder, name) {
         // A file of our own that we may not read.
         Err(Errno::ACCESS) => {

@@ -10,8 +10,11 @@ mod copy;
 mod copy_file;
 mod error;
 mod files;
+pub(crate) mod frozen;
+mod list;
 mod read;
 mod remove;
+mod secret;
 mod sys;
 mod tree;
 mod walk;
@@ -20,7 +23,9 @@ mod write;
 pub use copy::{CopyReport, copy_tree, copy_tree_blocking};
 pub use error::FileError;
 pub use files::{Files, Located, LocatedKind, Owner, Written};
+pub(crate) use list::Listed;
 pub use read::FileStream;
+pub(crate) use remove::tree_size_within;
 pub use remove::{TreeSize, remove_tree, remove_tree_blocking, tree_size, tree_size_blocking};
 
 /// The most that reading or writing one file through the API may carry: 5 MiB.

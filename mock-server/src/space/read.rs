@@ -92,6 +92,11 @@ pub struct FileStream {
 }
 
 impl FileStream {
+    /// The bytes of an open file from `start` on, up to but not including `end`.
+    pub(crate) fn part(file: File, start: u64, end: u64) -> Self {
+        FileStream { file: Arc::new(file), size: end, offset: start, reading: None }
+    }
+
     /// How many bytes the stream will give.
     pub fn size(&self) -> u64 {
         self.size

@@ -140,12 +140,17 @@ pub async fn tree_size(path: PathBuf) -> io::Result<TreeSize> {
 /// # Errors
 /// As there.
 pub fn tree_size_blocking(path: &Path) -> io::Result<TreeSize> {
+    tree_size_within(path, u64::MAX)
+}
+
+/// [`tree_size_blocking`], which stops after the folder in which so many files and folders have been seen.
+pub(crate) fn tree_size_within(path: &Path, most: u64) -> io::Result<TreeSize> {
     let top = rustix::fs::openat(CWD, path, sys::READ_FOLDER, Mode::empty())?;
     let mut size = TreeSize::default();
     let mut folders = Folders::new();
     let mut counted = HashSet::new();
     let mut index = 0;
-    while index < folders.len() {
+    while index < folders.len() && size.files.saturating_add(size.folders) < most {
         if let Ok(folder) = folders.open(top.as_fd(), index, sys::READ_FOLDER) {
             size.folders += 1;
             for (name, _) in list(folder.as_fd()).unwrap_or_default() {

@@ -71,6 +71,11 @@ impl Meta {
         self.kind == FileType::Directory
     }
 
+    /// Seconds and nanoseconds since 1970 of the last change.
+    pub(super) fn modified(&self) -> (i64, i64) {
+        self.times[1]
+    }
+
     #[allow(clippy::useless_conversion, reason = "the types differ between systems")]
     pub(super) fn timestamps(&self) -> Timestamps {
         let [access, change] = self.times.map(|(seconds, nanoseconds)| Timespec {

@@ -25,6 +25,17 @@ impl Files {
         bytes: &[u8],
         limit: u64,
     ) -> Result<Written, FileError> {
+        self.write_new_as(path, bytes, limit, Mode::from_raw_mode(0o644))
+    }
+
+    /// The same, with the mode that a new file gets.
+    pub(super) fn write_new_as(
+        &self,
+        path: impl AsRef<OsStr>,
+        bytes: &[u8],
+        limit: u64,
+        mode_of_new: Mode,
+    ) -> Result<Written, FileError> {
         let size = bytes.len() as u64;
         if size > limit {
             return Err(FileError::TooLarge { limit, size });
@@ -48,7 +59,7 @@ impl Files {
                     regular(&meta, false)?;
                     (meta.mode & Mode::from_raw_mode(0o777), meta.uid, meta.gid)
                 }
-                Err(Errno::NOENT) => (Mode::from_raw_mode(0o644), self.owner.uid, self.owner.gid),
+                Err(Errno::NOENT) => (mode_of_new, self.owner.uid, self.owner.gid),
                 Err(errno) => return Err(errno.into()),
             };
             let (draft, mut file) = Draft::new(walk.folder())?;

@@ -10,63 +10,68 @@ use std::{fmt, ops::ControlFlow};
 
 pub(crate) use redb_store::RedbStore;
 
-/// The tables there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Table {
-    Accounts,
-    Organisations,
-    Keys,
-    Plans,
-    Sandboxes,
-    Stops,
-    Deletions,
-    Commands,
-    Processes,
-    Outputs,
-    Samples,
-    Idempotency,
-    Starts,
-    Usage,
+/// Declares the tables with their names in the store.
+macro_rules! tables {
+    ($($table:ident => $name:literal,)*) => {
+        /// The tables there are.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Table {
+            $($table,)*
+        }
+
+        impl Table {
+            /// Every table, so that a new store can make them all.
+            pub(crate) const ALL: &[Table] = &[$(Table::$table,)*];
+
+            /// The table's name in the store.
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    $(Table::$table => $name,)*
+                }
+            }
+        }
+    };
 }
 
-impl Table {
-    /// Every table, so that a new store can make them all.
-    pub(crate) const ALL: [Table; 14] = [
-        Table::Accounts,
-        Table::Organisations,
-        Table::Keys,
-        Table::Plans,
-        Table::Sandboxes,
-        Table::Stops,
-        Table::Deletions,
-        Table::Commands,
-        Table::Processes,
-        Table::Outputs,
-        Table::Samples,
-        Table::Idempotency,
-        Table::Starts,
-        Table::Usage,
-    ];
-
-    /// The table's name in the store.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Table::Accounts => "accounts",
-            Table::Organisations => "organisations",
-            Table::Keys => "keys",
-            Table::Plans => "plans",
-            Table::Sandboxes => "sandboxes",
-            Table::Stops => "stops",
-            Table::Deletions => "deletions",
-            Table::Commands => "commands",
-            Table::Processes => "processes",
-            Table::Outputs => "outputs",
-            Table::Samples => "samples",
-            Table::Idempotency => "idempotency",
-            Table::Starts => "starts",
-            Table::Usage => "usage",
-        }
-    }
+tables! {
+    Accounts => "accounts",
+    Organisations => "organisations",
+    Keys => "keys",
+    KeyUses => "key_uses",
+    MachineKeys => "machine_keys",
+    Plans => "plans",
+    Retention => "retention",
+    Sandboxes => "sandboxes",
+    Stops => "stops",
+    Deletions => "deletions",
+    Commands => "commands",
+    Processes => "processes",
+    Outputs => "outputs",
+    Samples => "samples",
+    Metrics => "metrics",
+    Idempotency => "idempotency",
+    Starts => "starts",
+    Usage => "usage",
+    Happenings => "happenings",
+    Endpoints => "endpoints",
+    Deliveries => "deliveries",
+    Telemetry => "telemetry",
+    Exports => "exports",
+    Environments => "environments",
+    EnvironmentVersions => "environment_versions",
+    Repositories => "repositories",
+    Snapshots => "snapshots",
+    NamedSnapshots => "named_snapshots",
+    Shares => "shares",
+    Conversations => "conversations",
+    Prompts => "prompts",
+    Events => "events",
+    Hosted => "hosted",
+    SshKeys => "ssh_keys",
+    Desktops => "desktops",
+    Meta => "meta",
+    Index => "index",
+    Sums => "sums",
 }
 
 /// Which way a scan goes.
@@ -137,6 +142,9 @@ pub(crate) trait Writer: Reader {
 
 /// A transactional store. Writers come one after the other; readers never wait.
 pub(crate) trait Store: Send + Sync + 'static {
+    /// Whether it outlives the process.
+    fn is_kept(&self) -> bool;
+
     /// Runs `body` on a snapshot of the tables.
     fn read(&self, body: &mut dyn FnMut(&dyn Reader)) -> Result<(), StoreError>;
 

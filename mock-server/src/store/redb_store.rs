@@ -1,6 +1,7 @@
 //! The store on `redb`: in memory, or in a file that one process at a time may open.
 
 use std::{
+    cell::OnceCell,
     fs::{OpenOptions, Permissions},
     ops::ControlFlow,
     os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
@@ -9,8 +10,8 @@ use std::{
 };
 
 use redb::{
-    Builder, Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition,
-    WriteTransaction, backends::InMemoryBackend,
+    Builder, Database, DatabaseError, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable,
+    TableDefinition, WriteTransaction, backends::InMemoryBackend,
 };
 
 use super::{Durability, Order, Reader, Store, StoreError, Table, Writer};
@@ -25,6 +26,7 @@ const LAZY_RUN: u32 = 64;
 pub(crate) struct RedbStore {
     database: Database,
     lazy: AtomicU32,
+    is_kept: bool,
 }
 
 fn definition(table: Table) -> TableDefinition<'static, &'static str, &'static [u8]> {
@@ -42,7 +44,7 @@ impl RedbStore {
             .set_cache_size(CACHE_BYTES)
             .create_with_backend(InMemoryBackend::new())
             .map_err(failed)?;
-        Self::with_tables(database)
+        Self::with_tables(database, false)
     }
 
     /// A store in a file, made if it is not there.
@@ -56,23 +58,27 @@ impl RedbStore {
                 DatabaseError::DatabaseAlreadyOpen => StoreError::InUse,
                 other => failed(other),
             })?;
-        Self::with_tables(database)
+        Self::with_tables(database, true)
     }
 
-    fn with_tables(database: Database) -> Result<Self, StoreError> {
+    fn with_tables(database: Database, is_kept: bool) -> Result<Self, StoreError> {
         let transaction = database.begin_write().map_err(failed)?;
         for table in Table::ALL {
-            transaction.open_table(definition(table)).map_err(failed)?;
+            transaction.open_table(definition(*table)).map_err(failed)?;
         }
         transaction.commit().map_err(failed)?;
-        Ok(Self { database, lazy: AtomicU32::new(0) })
+        Ok(Self { database, lazy: AtomicU32::new(0), is_kept })
     }
 }
 
 impl Store for RedbStore {
+    fn is_kept(&self) -> bool {
+        self.is_kept
+    }
+
     fn read(&self, body: &mut dyn FnMut(&dyn Reader)) -> Result<(), StoreError> {
         let transaction = self.database.begin_read().map_err(failed)?;
-        body(&Snapshot(transaction));
+        body(&Snapshot::new(transaction));
         Ok(())
     }
 
@@ -96,12 +102,34 @@ impl Store for RedbStore {
     }
 }
 
-struct Snapshot(ReadTransaction);
+/// What a reading transaction sees. A table is opened once in it: a page of records looks up as many of them.
+struct Snapshot {
+    transaction: ReadTransaction,
+    tables: [OnceCell<Opened>; Table::ALL.len()],
+}
+
+type Opened = ReadOnlyTable<&'static str, &'static [u8]>;
+
+impl Snapshot {
+    fn new(transaction: ReadTransaction) -> Self {
+        Self { transaction, tables: [const { OnceCell::new() }; Table::ALL.len()] }
+    }
+
+    fn table(&self, table: Table) -> Result<&Opened, StoreError> {
+        let cell = &self.tables[table as usize];
+        match cell.get() {
+            Some(opened) => Ok(opened),
+            None => {
+                let opened = self.transaction.open_table(definition(table)).map_err(failed)?;
+                Ok(cell.get_or_init(|| opened))
+            }
+        }
+    }
+}
 
 impl Reader for Snapshot {
     fn get(&self, table: Table, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        let table = self.0.open_table(definition(table)).map_err(failed)?;
-        lookup(&table, key)
+        lookup(self.table(table)?, key)
     }
 
     fn scan(
@@ -112,8 +140,7 @@ impl Reader for Snapshot {
         order: Order,
         visit: &mut dyn FnMut(&str, &[u8]) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        let table = self.0.open_table(definition(table)).map_err(failed)?;
-        walk(&table, from, to, order, visit)
+        walk(self.table(table)?, from, to, order, visit)
     }
 }
 

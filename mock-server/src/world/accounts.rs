@@ -1,12 +1,21 @@
-//! Accounts, organisations, keys with their scopes, and plans.
+//! Accounts, organisations and plans.
 
 use serde::{Deserialize, Serialize};
 
 use super::time::Millis;
-use crate::store::{Table, typed::Record};
+use crate::store::{
+    Reader, StoreError, Table,
+    typed::{self, Derived, Record},
+};
+
+/// What names the wallet of an account itself.
+pub(crate) const PERSONAL: &str = "personal";
+
+/// What people call it.
+pub(crate) const PERSONAL_NAME: &str = "Personal";
 
 /// Who signs in.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Account {
     pub(crate) id: String,
     pub(crate) login: String,
@@ -18,10 +27,42 @@ pub(crate) struct Account {
     /// Whether its wallet is blocked, so that nothing may be started.
     #[serde(default)]
     pub(crate) blocked: bool,
+    /// Whether it may be used.
+    #[serde(default)]
+    pub(crate) standing: AccountStanding,
+    /// The wallet of creates that name none: the id of an organisation, or [`PERSONAL`]; never chosen if `None`.
+    #[serde(default)]
+    pub(crate) active_wallet: Option<String>,
+}
+
+/// Whether an account may be used, since when it may not, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AccountStanding {
+    #[default]
+    Active,
+    Suspended {
+        at: Millis,
+        reason: Option<String>,
+    },
+    Closed {
+        at: Millis,
+    },
+}
+
+impl AccountStanding {
+    /// The standing as the service writes it.
+    pub(crate) fn as_str(&self) -> &'static str {
+        match self {
+            AccountStanding::Active => "active",
+            AccountStanding::Suspended { .. } => "suspended",
+            AccountStanding::Closed { .. } => "closed",
+        }
+    }
 }
 
 /// Who pays together.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Organisation {
     pub(crate) id: String,
     pub(crate) name: String,
@@ -29,6 +70,25 @@ pub(crate) struct Organisation {
     #[serde(default)]
     pub(crate) blocked: bool,
     pub(crate) members: Vec<Member>,
+    #[serde(default)]
+    pub(crate) invites: Vec<Invite>,
+}
+
+impl Organisation {
+    /// The member that an account is.
+    pub(crate) fn member(&self, account: &str) -> Option<&Member> {
+        self.members.iter().find(|member| member.account == account)
+    }
+}
+
+/// Somebody who was asked to join an organisation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Invite {
+    pub(crate) id: String,
+    pub(crate) email: String,
+    pub(crate) created_at: Millis,
+    #[serde(default)]
+    pub(crate) expires_at: Option<Millis>,
 }
 
 /// An account in an organisation.
@@ -39,83 +99,8 @@ pub(crate) struct Member {
     /// How many sandboxes this member may have active in the organisation.
     #[serde(default)]
     pub(crate) max_active: Option<u64>,
-}
-
-/// An API key; only a digest of its secret is kept.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Key {
-    pub(crate) digest: String,
-    pub(crate) id: String,
     #[serde(default)]
-    pub(crate) name: Option<String>,
-    pub(crate) account: String,
-    /// What it grants; `*` grants everything.
-    pub(crate) actions: Vec<String>,
-    /// The sandboxes it may see; all if `None`.
-    #[serde(default)]
-    pub(crate) sandboxes: Option<Vec<String>>,
-    #[serde(default)]
-    pub(crate) expires_at: Option<Millis>,
-}
-
-impl Key {
-    /// Whether the key grants an action; operations without one take any valid key.
-    pub(crate) fn grants(&self, action: Option<&str>) -> bool {
-        action.is_none_or(|action| {
-            self.actions
-                .iter()
-                .any(|granted| granted == "*" || granted == "account.admin" || granted == action)
-        })
-    }
-
-    /// Whether the key may see a sandbox of its account.
-    pub(crate) fn covers(&self, sandbox: &str) -> bool {
-        self.sandboxes.as_ref().is_none_or(|listed| listed.iter().any(|id| id == sandbox))
-    }
-}
-
-/// The actions of a preset, by its name.
-pub(crate) fn preset(name: &str) -> Option<Vec<String>> {
-    const READ_ONLY: &[&str] =
-        &["sandbox.read", "file.read", "snapshot.read", "environment.read", "account.read"];
-    const CI: &[&str] = &[
-        "sandbox.read",
-        "sandbox.create",
-        "sandbox.stop",
-        "sandbox.resume",
-        "sandbox.delete-own",
-        "exec",
-        "file.read",
-        "file.write",
-        "account.read",
-    ];
-    const FULL_SANDBOX: &[&str] = &[
-        "sandbox.read",
-        "sandbox.create",
-        "sandbox.update",
-        "sandbox.stop",
-        "sandbox.resume",
-        "sandbox.fork",
-        "sandbox.delete-own",
-        "exec",
-        "file.read",
-        "file.write",
-        "agent.prompt",
-        "desktop",
-        "host",
-        "snapshot.read",
-        "snapshot.write",
-        "environment.read",
-        "account.read",
-    ];
-    let actions = match name {
-        "read-only" => READ_ONLY,
-        "ci" => CI,
-        "full-sandbox" => FULL_SANDBOX,
-        "admin" => &["*"],
-        _ => return None,
-    };
-    Some(actions.iter().map(|action| (*action).to_owned()).collect())
+    pub(crate) joined_at: Option<Millis>,
 }
 
 /// What a wallet may run and start.
@@ -130,8 +115,42 @@ pub(crate) struct Plan {
     pub(crate) starts_per_hour: Option<u64>,
     #[serde(default)]
     pub(crate) starts_per_day: Option<u64>,
+    /// How many named snapshots a wallet may have.
+    #[serde(default)]
+    pub(crate) named_snapshots: Option<u64>,
     /// The machine sizes it includes.
     pub(crate) types: Vec<String>,
+    /// What it costs a month, in dollars; nothing is paid for it if `None`.
+    #[serde(default)]
+    pub(crate) dollars: Option<f64>,
+}
+
+/// Rows of the index that lead to the organisations that an account is in.
+fn memberships(account: &str) -> String {
+    format!("member/{account}/")
+}
+
+/// The organisations that an account is in, in the order of their ids.
+pub(crate) fn organisations_of(
+    tx: &(impl Reader + ?Sized),
+    account: &str,
+) -> Result<Vec<Organisation>, StoreError> {
+    let mut found = Vec::new();
+    for id in typed::rows_with_prefix(tx, &memberships(account), usize::MAX)? {
+        found.extend(typed::get::<Organisation>(tx, &id)?);
+    }
+    Ok(found)
+}
+
+/// The organisation whose wallet creates that name none use; the account's own if `None`. One that the account has left
+/// since counts no longer.
+pub(crate) fn active_organisation(
+    tx: &(impl Reader + ?Sized),
+    account: &Account,
+) -> Result<Option<Organisation>, StoreError> {
+    let Some(id) = account.active_wallet.as_deref().filter(|id| *id != PERSONAL) else { return Ok(None) };
+    let found: Option<Organisation> = typed::get(tx, id)?;
+    Ok(found.filter(|organisation| organisation.member(&account.id).is_some()))
 }
 
 impl Record for Account {
@@ -143,15 +162,16 @@ impl Record for Account {
 
 impl Record for Organisation {
     const TABLE: Table = Table::Organisations;
+    const DERIVES: bool = true;
+
     fn key(&self) -> String {
         self.id.clone()
     }
-}
 
-impl Record for Key {
-    const TABLE: Table = Table::Keys;
-    fn key(&self) -> String {
-        self.digest.clone()
+    fn derive(&self, derived: &mut Derived) {
+        for member in &self.members {
+            derived.row(format!("{}{}", memberships(&member.account), self.id), &self.id);
+        }
     }
 }
 

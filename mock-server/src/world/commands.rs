@@ -1,11 +1,13 @@
 //! The history of commands and the output that is kept of them.
 
+use std::ops::ControlFlow;
+
 use serde::{Deserialize, Serialize};
 
-use super::time::Millis;
+use super::time::{self, Millis};
 use crate::store::{
-    Reader, StoreError, Table, Writer,
-    typed::{self, Record},
+    Order, Reader, StoreError, Table, Writer,
+    typed::{self, Derived, Record},
 };
 
 /// The most of a command's text that the history keeps, in bytes.
@@ -13,6 +15,9 @@ pub(crate) const TEXT_LIMIT: usize = 64 << 10;
 
 /// The most of each output stream that is kept, in bytes.
 pub(crate) const OUTPUT_LIMIT: usize = 8 << 20;
+
+/// How long the history keeps a command after its end, in milliseconds.
+const KEPT_FOR: Millis = 90 * time::DAY;
 
 /// The most output of all commands of a sandbox that is kept, in bytes; beyond it the oldest goes.
 pub(crate) const OUTPUT_OF_SANDBOX_LIMIT: u64 = 32 << 20;
@@ -140,10 +145,39 @@ pub(crate) fn command_key(sandbox: &str, command: &str) -> String {
     format!("{sandbox}/{command}")
 }
 
+/// Rows of the index that lead to the commands that run.
+pub(crate) const RUNNING: &str = "running/";
+
+/// Rows of the index that lead to the ended commands of a sandbox of which output is kept.
+fn with_output(sandbox: &str) -> String {
+    format!("output/{sandbox}/")
+}
+
 impl Record for Command {
     const TABLE: Table = Table::Commands;
+    const DERIVES: bool = true;
+
     fn key(&self) -> String {
         command_key(&self.sandbox, &self.id)
+    }
+
+    fn derive(&self, derived: &mut Derived) {
+        if self.status == Status::Running {
+            derived.row(format!("{RUNNING}{}", self.key()), self.key());
+            return;
+        }
+        derived.expires(self, self.finished_at.unwrap_or(self.started_at).saturating_add(KEPT_FOR));
+        if self.kept() > 0 {
+            derived.row(format!("{}{}", with_output(&self.sandbox), self.id), self.key());
+            derived.add(with_output(&self.sandbox), self.kept());
+        }
+    }
+}
+
+impl Command {
+    /// How many bytes of output are kept.
+    fn kept(&self) -> u64 {
+        self.stdout.size() + self.stderr.size()
     }
 }
 
@@ -171,7 +205,9 @@ fn piece_key(command: &str, stream: Stream, offset: u64) -> String {
     format!("{command}/{}/{offset:020}", stream.as_str())
 }
 
-/// Keeps the output of a stream that begins at `start`.
+/// Keeps a part of a stream, from an offset up to which everything that is kept is there already. Pieces lie on a grid of
+/// offsets: the last one is written again when it grows, and where the first byte that is kept is inside of a piece, what
+/// is before it there does not count.
 pub(crate) fn keep_output(
     tx: &mut dyn Writer,
     command: &str,
@@ -179,36 +215,110 @@ pub(crate) fn keep_output(
     start: u64,
     bytes: &[u8],
 ) -> Result<(), StoreError> {
-    let mut offset = start;
-    for piece in bytes.chunks(PIECE) {
-        tx.put(Table::Outputs, &piece_key(command, stream, offset), piece)?;
-        offset += piece.len() as u64;
+    let (mut at, inside) = on_grid(start);
+    let mut rest = bytes;
+    let mut piece = match inside {
+        0 => Vec::new(),
+        _ => tx.get(Table::Outputs, &piece_key(command, stream, at))?.unwrap_or_default(),
+    };
+    piece.resize(inside, 0);
+    while !rest.is_empty() {
+        let (now, later) = rest.split_at(rest.len().min(PIECE - piece.len()));
+        piece.extend_from_slice(now);
+        tx.put(Table::Outputs, &piece_key(command, stream, at), &piece)?;
+        at += PIECE as u64;
+        rest = later;
+        piece.clear();
     }
     Ok(())
 }
 
-/// Drops the output of a sandbox's oldest commands until what is left fits `limit`; their records stay. Returns how many
-/// bytes are left.
-pub(crate) fn drop_oldest_output(tx: &mut dyn Writer, sandbox: &str, limit: u64) -> Result<u64, StoreError> {
-    let mut commands = typed::with_prefix::<Command>(tx, &format!("{sandbox}/"))?;
-    // One that runs has none in the store yet.
-    commands.retain(|command| command.status != Status::Running);
-    let size = |command: &Command| command.stdout.size() + command.stderr.size();
-    let mut left: u64 = commands.iter().map(size).sum();
-    for command in commands.iter_mut().filter(|command| size(command) > 0) {
-        if left <= limit {
-            break;
-        }
-        left -= size(command);
-        for (stream, kept) in [(Stream::Stdout, &mut command.stdout), (Stream::Stderr, &mut command.stderr)] {
-            for offset in (kept.start..kept.end).step_by(PIECE) {
-                tx.remove(Table::Outputs, &piece_key(&command.id, stream, offset))?;
+/// The piece that an offset lies in, and how far inside.
+fn on_grid(offset: u64) -> (u64, usize) {
+    let inside = offset % PIECE as u64;
+    (offset - inside, usize::try_from(inside).unwrap_or(0))
+}
+
+/// Takes away what is kept of a stream before an offset, as far as whole pieces go.
+pub(crate) fn drop_output(
+    tx: &mut dyn Writer,
+    command: &str,
+    stream: Stream,
+    kept: Kept,
+    until: u64,
+) -> Result<(), StoreError> {
+    let (mut at, _) = on_grid(kept.start);
+    while at < kept.end && (at + PIECE as u64 <= until || kept.end <= until) {
+        tx.remove(Table::Outputs, &piece_key(command, stream, at))?;
+        at += PIECE as u64;
+    }
+    Ok(())
+}
+
+/// Pieces did not lie on a grid once.
+pub(crate) fn align_output(tx: &mut dyn Writer) -> Result<(), StoreError> {
+    for command in typed::with_prefix::<Command>(&*tx, "")? {
+        for (stream, kept) in [(Stream::Stdout, command.stdout), (Stream::Stderr, command.stderr)] {
+            if on_grid(kept.start).1 == 0 {
+                continue;
             }
+            let prefix = format!("{}/{}/", command.id, stream.as_str());
+            let mut bytes = Vec::new();
+            let to = typed::after_prefix(&prefix);
+            tx.scan(Table::Outputs, &prefix, to.as_deref(), Order::Ascending, &mut |_, piece| {
+                bytes.extend_from_slice(piece);
+                ControlFlow::Continue(())
+            })?;
+            typed::remove_prefix(tx, Table::Outputs, &prefix)?;
+            keep_output(tx, &command.id, stream, kept.start, &bytes)?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes a command out of the history, with its output.
+pub(crate) fn forget(tx: &mut dyn Writer, command: &Command) -> Result<(), StoreError> {
+    typed::remove_prefix(tx, Table::Outputs, &format!("{}/", command.id))?;
+    if let Some(process_id) = command.process_id {
+        typed::remove::<Process>(tx, &process_key(&command.sandbox, process_id))?;
+    }
+    typed::remove::<Command>(tx, &command.key())
+}
+
+/// Drops the output of a sandbox's oldest commands until what is left fits `limit`; their records stay. One that runs is
+/// left alone.
+pub(crate) fn drop_oldest_output(tx: &mut dyn Writer, sandbox: &str, limit: u64) -> Result<(), StoreError> {
+    let rows = with_output(sandbox);
+    while typed::sum(&*tx, &rows)? > limit {
+        let Some(oldest) = typed::rows_with_prefix(&*tx, &rows, 1)?.pop() else { break };
+        let Some(mut command) = typed::get::<Command>(&*tx, &oldest)? else { break };
+        for (stream, kept) in [(Stream::Stdout, &mut command.stdout), (Stream::Stderr, &mut command.stderr)] {
+            drop_output(tx, &command.id, stream, *kept, kept.end)?;
             kept.start = kept.end;
         }
-        typed::put(tx, command)?;
+        typed::put(tx, &command)?;
     }
-    Ok(left)
+    Ok(())
+}
+
+/// A process id for a new background command: its own, unless an earlier command of the sandbox had that one.
+pub(crate) fn claim_process_id(
+    tx: &mut dyn Writer,
+    sandbox: &str,
+    pid: u32,
+    command: &str,
+) -> Result<u64, StoreError> {
+    let mut process_id = u64::from(pid.max(1));
+    if typed::get::<Process>(&*tx, &process_key(sandbox, process_id))?.is_some() {
+        let prefix = format!("{sandbox}/");
+        let to = typed::after_prefix(&prefix);
+        typed::scan::<Process>(&*tx, &prefix, to.as_deref(), Order::Descending, |_, last| {
+            process_id = last.process_id + 1;
+            ControlFlow::Break(())
+        })?;
+    }
+    typed::put(tx, &Process { sandbox: sandbox.to_owned(), process_id, command: command.to_owned() })?;
+    Ok(process_id)
 }
 
 /// Reads kept output from an offset that lies inside what is kept.
@@ -220,20 +330,16 @@ pub(crate) fn read_output(
     offset: u64,
     max: usize,
 ) -> Result<Vec<u8>, StoreError> {
+    let offset = offset.max(kept.start);
+    let max = max.min(usize::try_from(kept.end.saturating_sub(offset)).unwrap_or(usize::MAX));
     let mut bytes = Vec::new();
-    // Pieces lie at fixed distances from the start of what is kept.
-    let into = offset.saturating_sub(kept.start);
-    let mut at = kept.start + into / PIECE as u64 * PIECE as u64;
-    let mut skip = usize::try_from(offset.saturating_sub(at)).unwrap_or(0);
+    let (mut at, mut skip) = on_grid(offset);
     while bytes.len() < max && at < kept.end {
         let Some(piece) = tx.get(Table::Outputs, &piece_key(command, stream, at))? else { break };
         let part = piece.get(skip..).unwrap_or_default();
         bytes.extend_from_slice(&part[..part.len().min(max - bytes.len())]);
-        at += piece.len() as u64;
+        at += PIECE as u64;
         skip = 0;
-        if piece.is_empty() {
-            break;
-        }
     }
     Ok(bytes)
 }
@@ -255,14 +361,16 @@ mod tests {
     #[test]
     fn the_oldest_output_goes_first_and_its_record_says_so() {
         let store = RedbStore::in_memory().unwrap();
-        let left = typed::write::<_, StoreError>(&store, Durability::Now, |tx| {
+        typed::write::<_, StoreError>(&store, Durability::Now, |tx| {
             for number in 1..=3 {
                 let command = ended(number, 100_000);
                 keep_output(tx, &command.id, Stream::Stdout, 0, &[b'x'; 100_000])?;
                 typed::put(tx, &command)?;
             }
             drop_oldest_output(tx, "bx_a", 200_000)
-        });
+        })
+        .unwrap();
+        let left = typed::read::<_, StoreError>(&store, |tx| typed::sum(tx, &with_output("bx_a")));
         assert_eq!(left.unwrap(), 200_000);
         let (records, pieces) = typed::read::<_, StoreError>(&store, |tx| {
             let mut pieces = Vec::new();
@@ -276,6 +384,38 @@ mod tests {
         assert_eq!(records[0].stdout, Kept { start: 100_000, end: 100_000, written: 100_000 });
         assert!(records[0].stdout.is_cut() && !records[1].stdout.is_cut());
         assert_eq!(pieces, ["cmd_2", "cmd_2", "cmd_3", "cmd_3"]);
+    }
+
+    #[test]
+    fn output_that_grows_is_kept_in_pieces_and_loses_its_beginning() {
+        let store = RedbStore::in_memory().unwrap();
+        let bytes: Vec<u8> = (0..300_000_u32).map(|n| (n % 251) as u8).collect();
+        let mut at = 0;
+        for size in [1, 65_535, 3, 100_000, 0, 134_461] {
+            let part = &bytes[at..at + size];
+            typed::write(&store, Durability::Now, |tx| keep_output(tx, "c", Stream::Stdout, at as u64, part))
+                .unwrap();
+            at += size;
+        }
+        let kept = Kept { start: 140_000, end: 300_000, written: 300_000 };
+        typed::write(&store, Durability::Now, |tx| {
+            drop_output(tx, "c", Stream::Stdout, Kept { start: 0, ..kept }, 140_000)
+        })
+        .unwrap();
+        let read = |offset, max| {
+            typed::read(&store, |tx| read_output(tx, "c", Stream::Stdout, kept, offset, max)).unwrap()
+        };
+        assert_eq!(read(0, 1 << 20), bytes[140_000..]);
+        assert_eq!(read(196_600, 50), bytes[196_600..196_650]);
+        let pieces = typed::read::<_, StoreError>(&store, |tx| {
+            let mut pieces = 0;
+            tx.scan(Table::Outputs, "", None, Order::Ascending, &mut |_, _| {
+                pieces += 1;
+                ControlFlow::Continue(())
+            })?;
+            Ok(pieces)
+        });
+        assert_eq!(pieces.unwrap(), 3, "the two pieces before the first byte that is kept are gone");
     }
 
     #[test]

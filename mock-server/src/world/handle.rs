@@ -4,13 +4,18 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
     commands::Command,
-    ids,
+    deliveries::{Delivery, WebhookDelivery},
+    fill, ids,
+    keys::{self, Key},
     sandboxes::{Sandbox, State},
-    seed::{WorldError, WorldSeed},
+    scenarios::Scenario,
+    seed::{AgentsSeed, WorldError, WorldSeed},
 };
 use crate::{
+    agent::{self, PersonPrompt},
     app::{App, lock},
-    store::{StoreError, Table, typed},
+    lifecycle, snapshots,
+    store::{StoreError, typed},
 };
 
 /// The state of a running server, to be looked at and changed from outside.
@@ -47,9 +52,12 @@ impl World {
     ///
     /// The store fails.
     pub fn revoke_key(&self, secret: &str) -> Result<(), WorldError> {
-        self.app
-            .write(|tx| tx.remove(Table::Keys, &ids::digest(secret)))
-            .map_err(|error| WorldError::from_store(&error))
+        let now = self.app.now();
+        let revoked = self.app.write(|tx| match typed::get::<Key>(&*tx, &ids::digest(secret))? {
+            Some(key) => keys::revoke(tx, key, now),
+            None => Ok(()),
+        });
+        revoked.map_err(|error| WorldError::from_store(&error))
     }
 
     /// Sets how long sandboxes stay in `provisioning` from now on.
@@ -73,10 +81,97 @@ impl World {
         lock(&self.app.machines).paused = paused;
     }
 
+    /// Sets how long resumed and forked sandboxes go without some of their files from now on.
+    pub fn set_hydrate_delay(&self, delay: Duration) {
+        lock(&self.app.machines).hydrate_delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+    }
+
+    /// Sets how long `recover` takes from now on.
+    pub fn set_recover_delay(&self, delay: Duration) {
+        lock(&self.app.machines).recover_delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+    }
+
+    /// Sets how long deletions go on from now on.
+    pub fn set_delete_delay(&self, delay: Duration) {
+        lock(&self.app.machines).delete_delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+    }
+
+    /// Sets how long the saves of named snapshots take from now on.
+    pub fn set_save_delay(&self, delay: Duration) {
+        lock(&self.app.machines).save_delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+    }
+
+    /// Sets the agents up anew; turns that run go on.
+    ///
+    /// # Errors
+    ///
+    /// The names of the agents that are signed in stand for none, or no conversation could be at work.
+    pub fn set_agents(&self, agents: AgentsSeed) -> Result<(), WorldError> {
+        self.app.agents.set(agents.checked()?);
+        Ok(())
+    }
+
+    /// Prompts as a person does in a browser, with files and citations, which the API does not take; answers with the id of
+    /// the prompt.
+    ///
+    /// # Errors
+    ///
+    /// What the API would refuse: there is no such sandbox or conversation, the sandbox is stopped, or the agent is not
+    /// signed in; or the store fails.
+    pub fn prompt(&self, sandbox: &str, prompt: PersonPrompt) -> Result<String, WorldError> {
+        let prompt = agent::submit(&self.app, sandbox, &prompt.into(), |_, _| Ok(())).map_err(|error| {
+            WorldError(format!("the prompt was refused: {}: {}", error.code(), error.message()))
+        })?;
+        self.app.agents.wake_from_outside(&self.app, sandbox);
+        Ok(prompt.id)
+    }
+
+    /// Turns a scenario on or off for every sandbox; what was set for single ones is forgotten.
+    ///
+    /// # Errors
+    ///
+    /// The store fails.
+    pub fn set_scenario(&self, scenario: Scenario, on: bool) -> Result<(), WorldError> {
+        lock(&self.app.scenarios).set(scenario, on);
+        lifecycle::settle_all(&self.app).map_err(|error| WorldError::from_store(&error))
+    }
+
+    /// Turns a scenario on or off for one sandbox, whatever holds for the others; by its id, or by its name, which one may
+    /// bear that is not there yet.
+    ///
+    /// # Errors
+    ///
+    /// The store fails.
+    pub fn set_scenario_for(&self, sandbox: &str, scenario: Scenario, on: bool) -> Result<(), WorldError> {
+        lock(&self.app.scenarios).set_for(sandbox, scenario, on);
+        lifecycle::settle_all(&self.app).map_err(|error| WorldError::from_store(&error))
+    }
+
     /// The ids of all sandboxes, whoever owns them, in the order of their ids.
     pub fn sandboxes(&self) -> Vec<String> {
         let all = self.app.read(|tx| typed::with_prefix::<Sandbox>(tx, ""));
         all.unwrap_or_default().into_iter().map(|sandbox| sandbox.id).collect()
+    }
+
+    /// Adds stopped sandboxes to the account of a key, the oldest of them with a history of so many commands, and hands back
+    /// their ids from the oldest to the newest: a full world for measurements, without the time that using it up would
+    /// take. Nothing of them is on a disk.
+    ///
+    /// # Errors
+    ///
+    /// The key is not known, or the store fails.
+    pub fn fill(&self, key: &str, sandboxes: usize, commands: usize) -> Result<Vec<String>, WorldError> {
+        fill::fill(&self.app, key, sandboxes, commands)
+    }
+
+    /// Adds so many events to a sandbox, of one conversation that is made for them, and hands back its id: a full list for
+    /// measurements.
+    ///
+    /// # Errors
+    ///
+    /// The store fails.
+    pub fn fill_events(&self, sandbox: &str, count: usize) -> Result<String, WorldError> {
+        fill::fill_events(&self.app, sandbox, count)
     }
 
     /// A sandbox's state as the API writes it; `None` if there is no such sandbox.
@@ -94,6 +189,22 @@ impl World {
     pub fn commands(&self, id: &str) -> Vec<String> {
         let all = self.app.read(|tx| typed::with_prefix::<Command>(tx, &format!("{id}/")));
         all.unwrap_or_default().into_iter().map(|command| command.text).collect()
+    }
+
+    /// The deliveries of a webhook endpoint in the last 30 days, in the order of what they tell of.
+    pub fn deliveries(&self, endpoint: &str) -> Vec<WebhookDelivery> {
+        let all = self.app.read(|tx| typed::with_prefix::<Delivery>(tx, &format!("{endpoint}/")));
+        all.unwrap_or_default().into_iter().map(WebhookDelivery::from).collect()
+    }
+
+    /// Captures the disk of a sandbox as it is now, as the service does from time to time while a sandbox is up; answers with
+    /// the snapshot's id. Blocks until it is copied.
+    ///
+    /// # Errors
+    ///
+    /// There is no such sandbox, it keeps no snapshots, its disk cannot be copied, or the store fails.
+    pub fn capture(&self, id: &str) -> Result<String, WorldError> {
+        snapshots::capture_now(&self.app, id).map_err(|problem| WorldError::capture(id, &problem))
     }
 
     /// Puts a sandbox into the state `error`, as a broken machine does. What runs in it runs on.
@@ -117,18 +228,20 @@ impl World {
     fn set_state(&self, id: &str, state: State, why: &str) -> Result<(), WorldError> {
         let changed = self.app.write::<_, StoreError>(|tx| {
             let Some(mut sandbox) = typed::get::<Sandbox>(tx, id)? else { return Ok(None) };
-            sandbox.state = state;
+            let before = std::mem::replace(&mut sandbox.state, state);
             sandbox.error = Some(why.to_owned());
             sandbox.has_machine = false;
             sandbox.archive_after = None;
             super::usage::end(tx, id, self.app.now())?;
             typed::put(tx, &sandbox)?;
+            super::happenings::state_changed(tx, &sandbox, before, self.app.now())?;
             self.app.live(&sandbox).turn_to_new_course();
             Ok(Some(sandbox))
         });
         match changed.map_err(|error| WorldError::from_store(&error))? {
             Some(sandbox) => {
                 self.app.live(&sandbox).announce(state);
+                self.app.happened.notify_waiters();
                 self.app.machine_freed.notify_waiters();
                 Ok(())
             }

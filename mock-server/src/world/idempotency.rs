@@ -4,11 +4,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{ids::hex, time::Millis};
-use crate::store::{Table, typed::Record};
+use super::{
+    ids::hex,
+    time::{DAY, Millis},
+};
+use crate::store::{
+    Table,
+    typed::{Derived, Record},
+};
 
 /// How long a key is remembered, in milliseconds.
-pub(crate) const REMEMBERED_MS: Millis = 24 * 60 * 60 * 1000;
+pub(crate) const REMEMBERED_MS: Millis = DAY;
 
 /// A key that was used.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,6 +34,12 @@ pub(crate) fn used_key(account: &str, key: &str) -> String {
 
 impl Record for UsedKey {
     const TABLE: Table = Table::Idempotency;
+    const DERIVES: bool = true;
+
+    fn derive(&self, derived: &mut Derived) {
+        derived.expires(self, self.used_at.saturating_add(REMEMBERED_MS));
+    }
+
     fn key(&self) -> String {
         used_key(&self.account, &self.key)
     }

@@ -1,13 +1,18 @@
 //! What a wallet may run at once and start in a window of time.
 
+use std::ops::ControlFlow;
+
 use serde::{Deserialize, Serialize};
 
 use super::{
     accounts::{Account, Organisation, Plan},
-    sandboxes::Sandbox,
+    sandboxes::{active_sum, taken_sum},
     time::Millis,
 };
-use crate::store::{Reader, StoreError, Table, Writer, typed, typed::Record};
+use crate::store::{
+    Order, Reader, StoreError, Table, Writer, typed,
+    typed::{Derived, Record},
+};
 
 /// One start of a sandbox: a create, a fork or a resume.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -15,12 +20,21 @@ pub(crate) struct Start {
     pub(crate) wallet: String,
     pub(crate) at: Millis,
     pub(crate) id: String,
+    /// Counts up from start to start of the wallet: two of them say how many lie between.
+    #[serde(default)]
+    pub(crate) number: u64,
 }
 
 impl Record for Start {
     const TABLE: Table = Table::Starts;
+    const DERIVES: bool = true;
+
+    fn derive(&self, derived: &mut Derived) {
+        derived.expires(self, self.at.saturating_add(Window::Day.length()));
+    }
+
     fn key(&self) -> String {
-        format!("{}/{:016}/{}", self.wallet, self.at.max(0), self.id)
+        format!("{}/{:016}/{}", starts_at(&self.wallet, self.at), self.number, self.id)
     }
 }
 
@@ -81,7 +95,7 @@ impl Wallet {
     }
 
     fn membership(&self) -> Option<&super::accounts::Member> {
-        self.organisation.as_ref()?.members.iter().find(|member| member.account == self.account.id)
+        self.organisation.as_ref()?.member(&self.account.id)
     }
 }
 
@@ -111,27 +125,44 @@ pub(crate) enum Refusal {
 
 /// Looks at everything a wallet has running and has started.
 pub(crate) fn standing(tx: &dyn Reader, wallet: &Wallet, now: Millis) -> Result<Standing, StoreError> {
-    let mut standing =
-        Standing { active: 0, taken: 0, taken_by_member: 0, starts: [0; 3], free_at: [None; 3] };
-    for sandbox in typed::with_prefix::<Sandbox>(tx, "")? {
-        if sandbox.wallet() != wallet.key {
-            continue;
-        }
-        standing.active += u64::from(sandbox.state.is_active());
-        if sandbox.state.is_active() || sandbox.state.is_starting() {
-            standing.taken += 1;
-            standing.taken_by_member += u64::from(sandbox.account == wallet.account.id);
-        }
-    }
-    for start in typed::with_prefix::<Start>(tx, &format!("{}/", wallet.key))? {
+    let mut standing = Standing {
+        active: typed::sum(tx, &active_sum(&wallet.key))?,
+        taken: typed::sum(tx, &taken_sum(&wallet.key, None))?,
+        taken_by_member: typed::sum(tx, &taken_sum(&wallet.key, Some(&wallet.account.id)))?,
+        starts: [0; 3],
+        free_at: [None; 3],
+    };
+    if let Some(last) = first_start(tx, &wallet.key, 0, Order::Descending)? {
         for (index, window) in Window::ALL.into_iter().enumerate() {
-            if start.at > now - window.length() {
-                standing.starts[index] += 1;
-                standing.free_at[index].get_or_insert(start.at + window.length());
+            let since = now - window.length() + 1;
+            if let Some(oldest) = first_start(tx, &wallet.key, since, Order::Ascending)? {
+                standing.starts[index] = last.number.saturating_sub(oldest.number) + 1;
+                standing.free_at[index] = Some(oldest.at + window.length());
             }
         }
     }
     Ok(standing)
+}
+
+/// The first start of a wallet since a time, from the one end or the other.
+fn first_start(
+    tx: &dyn Reader,
+    wallet: &str,
+    since: Millis,
+    order: Order,
+) -> Result<Option<Start>, StoreError> {
+    let mut found = None;
+    let to = typed::after_prefix(&format!("{wallet}/"));
+    typed::scan(tx, &starts_at(wallet, since), to.as_deref(), order, |_, start| {
+        found = Some(start);
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
+}
+
+/// Before every start of a wallet since a time, after all others.
+fn starts_at(wallet: &str, since: Millis) -> String {
+    format!("{wallet}/{:016}", since.max(0))
 }
 
 /// Whether the wallet may start another sandbox.
@@ -158,14 +189,10 @@ pub(crate) fn check(wallet: &Wallet, standing: &Standing, now: Millis) -> Result
     Ok(())
 }
 
-/// Notes a start and forgets those that no window reaches any more.
+/// Notes a start.
 pub(crate) fn note_start(tx: &mut dyn Writer, wallet: &str, id: &str, now: Millis) -> Result<(), StoreError> {
-    for old in typed::with_prefix::<Start>(tx, &format!("{wallet}/"))? {
-        if old.at <= now - Window::Day.length() {
-            typed::remove::<Start>(tx, &old.key())?;
-        }
-    }
-    typed::put(tx, &Start { wallet: wallet.to_owned(), at: now, id: id.to_owned() })
+    let number = first_start(&*tx, wallet, 0, Order::Descending)?.map_or(1, |last| last.number + 1);
+    typed::put(tx, &Start { wallet: wallet.to_owned(), at: now, id: id.to_owned(), number })
 }
 
 #[cfg(test)]
@@ -181,16 +208,11 @@ mod tests {
             starts_per_minute: per_minute,
             starts_per_hour: None,
             starts_per_day: per_day,
+            named_snapshots: None,
             types: vec!["default".into()],
+            dollars: None,
         };
-        let account = Account {
-            id: "a".into(),
-            login: "a".into(),
-            email: None,
-            display_name: None,
-            plan: "p".into(),
-            blocked: false,
-        };
+        let account = Account { id: "a".into(), login: "a".into(), plan: "p".into(), ..Account::default() };
         Wallet { key: "account/a".into(), plan, blocked: false, account, organisation: None }
     }
 
@@ -202,8 +224,8 @@ mod tests {
         let start = |id, now| {
             typed::write(&store, Durability::Now, |tx| note_start(tx, &wallet.key, id, now)).unwrap();
         };
-        start("1", 0);
-        start("2", 10_000);
+        start("z", 0);
+        start("a", 10_000);
         let refusal = check(&wallet, &look(20_000), 20_000).unwrap_err();
         assert_eq!(refusal, Refusal::Quota { window: Window::Minute, limit: 2, retry_after_ms: 40_000 });
         assert_eq!(check(&wallet, &look(60_000), 60_000), Ok(()));
@@ -211,5 +233,18 @@ mod tests {
         let refusal = check(&wallet, &look(61_000), 61_000).unwrap_err();
         assert_eq!(refusal, Refusal::Quota { window: Window::Day, limit: 3, retry_after_ms: 86_339_000 });
         assert_eq!(check(&wallet, &look(86_400_000), 86_400_000), Ok(()));
+    }
+
+    #[test]
+    fn starts_of_one_moment_are_all_counted() {
+        let store = RedbStore::in_memory().unwrap();
+        let wallet = wallet(Some(9), None);
+        for (count, id) in (1..).zip(["c", "a", "d", "b"]) {
+            let counted = typed::write::<_, StoreError>(&store, Durability::Now, |tx| {
+                note_start(tx, &wallet.key, id, 7)?;
+                Ok(standing(&*tx, &wallet, 7)?.starts)
+            });
+            assert_eq!(counted.unwrap(), [count; 3]);
+        }
     }
 }

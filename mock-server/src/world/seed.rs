@@ -1,17 +1,20 @@
-//! What a server starts with: plans, accounts, organisations, keys and the behaviour of its machines.
+//! What a server starts with: the behaviour of its machines, and all that is planted in its store.
 
 use std::{fmt, path::Path, time::Duration};
 
 use serde::Deserialize;
 
-use super::{accounts, ids, sandboxes::MACHINE_CLASSES, time::Millis};
-use crate::store::{StoreError, Writer, typed};
-
-/// The plan that accounts have when they name none: no start quotas, every machine size.
-pub(crate) const DEFAULT_PLAN: &str = "local";
-
-/// The account that keys given without one belong to.
-pub(crate) const DEFAULT_LOGIN: &str = "local";
+pub use super::seed_accounts::{
+    AccountSeed, InviteSeed, KeySeed, MemberSeed, OrganisationSeed, PlanSeed, SessionSeed, StandingSeed,
+};
+pub use super::seed_agents::AgentsSeed;
+pub use super::seed_environments::{EnvironmentSeed, RepositorySeed, SecretFileSeed, SelectedRepositorySeed};
+pub use super::seed_webhooks::WebhookSeed;
+use super::{
+    scenarios::{Scenario, Scenarios},
+    time::Millis,
+};
+use crate::store::{StoreError, Writer};
 
 /// What a server starts with, read from a world file or put together in code.
 ///
@@ -22,12 +25,18 @@ pub(crate) const DEFAULT_LOGIN: &str = "local";
 /// [machines]
 /// boot_delay_ms = 0        # how long a sandbox stays in provisioning
 /// stop_delay_ms = 0        # how long a stop stays pending
+/// hydrate_delay_ms = 0     # how long a resumed or forked sandbox goes without some of its files
+/// recover_delay_ms = 0     # how long the restart of a machine takes
+/// delete_delay_ms = 0      # how long a deletion goes on
+/// save_delay_ms = 0        # how long the save of a named snapshot takes
+/// desktop_delay_ms = 0     # how long a desktop takes to be made
 /// count = 20               # how many sandboxes can be up at once; leave out for no bound
 /// paused = false           # true answers every start with out_of_capacity
 ///
 /// [[plans]]
 /// key = "trial"
 /// name = "Trial"
+/// dollars = 20.0           # a month; leave out for a plan that nothing is paid for
 /// active_sandboxes = 2
 /// starts_per_minute = 5    # per_hour and per_day alike; leave out for no quota
 /// types = ["small", "default"]
@@ -40,21 +49,47 @@ pub(crate) const DEFAULT_LOGIN: &str = "local";
 /// [[accounts]]
 /// login = "bob"
 /// blocked = true           # every start is answered with billing_required
+/// # standing = "suspended" # or closed: it may look, and start nothing
+/// # zero_data_retention = true   # or snapshots_off, monitoring_off
 ///
 /// [[organisations]]
 /// name = "Acme"
 /// members = [{ account = "alice", role = "owner" }, { account = "bob", active_sandboxes = 1 }]
+/// invites = [{ email = "eve@example.com" }]
 ///
 /// [[keys]]
 /// secret = "sbx_live_alice"
 /// account = "alice"
 /// preset = "full-sandbox"  # or read-only, ci, admin; or: actions = ["sandbox.read", "exec"]
+///
+/// [[sessions]]             # a person signed in, for what no API key will do
+/// secret = "alice-is-here"
+/// account = "alice"
+///
+/// [[webhooks]]             # see WebhookSeed
+/// url = "http://127.0.0.1:8080/in"
+/// secret = "whsec_local"
+///
+/// [[environments]]         # see EnvironmentSeed
+/// name = "ci"
+/// env = "CI=1"
+///
+/// [[repositories]]         # see RepositorySeed
+/// full_name = "acme/web"
+///
+/// [agents]                 # see AgentsSeed
+/// signed_in = ["codex"]
+///
+/// [[scenarios]]
+/// name = "broken_disk"     # see Scenario for all there are
+/// sandbox = "nightly"      # its id or its name; leave out for every sandbox
 /// # "#;
 /// # sandboxer_mock_server::WorldSeed::from_toml(text).unwrap();
 /// ```
 ///
-/// A key without `preset` and `actions` grants everything. `sandboxes = ["bx_…"]` limits a key to some sandboxes and
-/// `expires_in_seconds` ends it. Unknown fields are refused.
+/// A key without `preset` and `actions` grants everything. `sandboxes = ["bx_…"]` limits a key to some sandboxes,
+/// `environments` to some environments, and `expires_in_seconds` ends it. A key that a call has rotated or revoked since
+/// stays so when the server is started again on the same folder. Unknown fields are refused.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -74,6 +109,24 @@ pub struct WorldSeed {
     /// The keys there are.
     #[serde(default)]
     pub keys: Vec<KeySeed>,
+    /// The people who are signed in.
+    #[serde(default)]
+    pub sessions: Vec<SessionSeed>,
+    /// The webhook endpoints there are.
+    #[serde(default)]
+    pub webhooks: Vec<WebhookSeed>,
+    /// The repositories at GitHub that accounts can reach.
+    #[serde(default)]
+    pub repositories: Vec<RepositorySeed>,
+    /// The environments there are, besides the one that everybody begins with.
+    #[serde(default)]
+    pub environments: Vec<EnvironmentSeed>,
+    /// How the agents are set up.
+    #[serde(default)]
+    pub agents: AgentsSeed,
+    /// What is wrong in it.
+    #[serde(default)]
+    pub scenarios: Vec<ScenarioSeed>,
 }
 
 /// How the machines behave.
@@ -87,6 +140,21 @@ pub struct MachinesSeed {
     /// Milliseconds that a stop stays pending.
     #[serde(default)]
     pub stop_delay_ms: u64,
+    /// Milliseconds that a resumed or forked sandbox goes on being restored once it is up.
+    #[serde(default)]
+    pub hydrate_delay_ms: u64,
+    /// Milliseconds that `recover` takes.
+    #[serde(default)]
+    pub recover_delay_ms: u64,
+    /// Milliseconds that the deletion of a sandbox stays in its stage `removing`.
+    #[serde(default)]
+    pub delete_delay_ms: u64,
+    /// Milliseconds that the save of a named snapshot takes.
+    #[serde(default)]
+    pub save_delay_ms: u64,
+    /// Milliseconds that a desktop is being made after it was first asked for; the first answer says so in any case.
+    #[serde(default)]
+    pub desktop_delay_ms: u64,
     /// How many sandboxes can be up at once; no bound if `None`.
     #[serde(default)]
     pub count: Option<u64>,
@@ -105,133 +173,32 @@ impl MachinesSeed {
     pub(crate) fn stop_delay(&self) -> Duration {
         Duration::from_millis(self.stop_delay_ms)
     }
-}
 
-/// A plan.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PlanSeed {
-    /// What accounts and organisations name it by.
-    pub key: String,
-    /// The name shown to people; the key if `None`.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// How many sandboxes may be active at once.
-    #[serde(default = "many")]
-    pub active_sandboxes: u64,
-    /// Starts a minute.
-    #[serde(default)]
-    pub starts_per_minute: Option<u64>,
-    /// Starts an hour.
-    #[serde(default)]
-    pub starts_per_hour: Option<u64>,
-    /// Starts a day.
-    #[serde(default)]
-    pub starts_per_day: Option<u64>,
-    /// The machine sizes it includes; all if `None`.
-    #[serde(default)]
-    pub types: Option<Vec<String>>,
-}
+    /// How long the save of a named snapshot takes.
+    pub(crate) fn save_delay(&self) -> Duration {
+        Duration::from_millis(self.save_delay_ms)
+    }
 
-/// An account.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AccountSeed {
-    /// The name it signs in with; also how the rest of the file names it.
-    pub login: String,
-    /// Its id; made from the login if `None`.
-    #[serde(default)]
-    pub id: Option<String>,
-    /// Its address.
-    #[serde(default)]
-    pub email: Option<String>,
-    /// The name shown to people.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// The key of its plan.
-    #[serde(default)]
-    pub plan: Option<String>,
-    /// Whether its wallet is blocked.
-    #[serde(default)]
-    pub blocked: bool,
-}
-
-/// An organisation.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OrganisationSeed {
-    /// Its name; two may share one if their ids differ.
-    pub name: String,
-    /// Its id; made from the name if `None`.
-    #[serde(default)]
-    pub id: Option<String>,
-    /// The key of its plan.
-    #[serde(default)]
-    pub plan: Option<String>,
-    /// Whether its wallet is blocked.
-    #[serde(default)]
-    pub blocked: bool,
-    /// Who is in it.
-    #[serde(default)]
-    pub members: Vec<MemberSeed>,
-}
-
-/// An account in an organisation.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MemberSeed {
-    /// The account's login.
-    pub account: String,
-    /// `owner` or `member`.
-    #[serde(default)]
-    pub role: Option<String>,
-    /// How many sandboxes this member may have active in it.
-    #[serde(default)]
-    pub active_sandboxes: Option<u64>,
-}
-
-/// A key.
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct KeySeed {
-    /// The key itself.
-    pub secret: String,
-    /// The login of the account it belongs to; the default account if `None`.
-    #[serde(default)]
-    pub account: Option<String>,
-    /// A name for it.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// A named set of actions.
-    #[serde(default)]
-    pub preset: Option<String>,
-    /// The actions it grants.
-    #[serde(default)]
-    pub actions: Option<Vec<String>>,
-    /// The sandboxes it is limited to.
-    #[serde(default)]
-    pub sandboxes: Option<Vec<String>>,
-    /// Seconds until it ends, counted from the server's start.
-    #[serde(default)]
-    pub expires_in_seconds: Option<u64>,
-}
-
-impl fmt::Debug for KeySeed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeySeed")
-            .field("name", &self.name)
-            .field("account", &self.account)
-            .finish_non_exhaustive()
+    /// How long the deletion of a sandbox goes on.
+    pub(crate) fn delete_delay(&self) -> Duration {
+        Duration::from_millis(self.delete_delay_ms)
     }
 }
 
-fn many() -> u64 {
-    1000
+/// A scenario that is on when the server starts.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScenarioSeed {
+    /// Which one.
+    pub name: Scenario,
+    /// The id or the name of the sandbox it is on for; every one if `None`.
+    #[serde(default)]
+    pub sandbox: Option<String>,
 }
 
 /// Why a world cannot be used; names the file or field and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorldError(String);
+pub struct WorldError(pub(super) String);
 
 impl fmt::Display for WorldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -244,6 +211,14 @@ impl std::error::Error for WorldError {}
 impl WorldError {
     pub(crate) fn from_store(error: &StoreError) -> Self {
         Self(error.to_string())
+    }
+
+    pub(crate) fn no_key() -> Self {
+        Self("there is no such key".into())
+    }
+
+    pub(crate) fn capture(id: &str, problem: &str) -> Self {
+        Self(format!("the disk of {id} was not captured: {problem}"))
     }
 
     pub(crate) fn no_sandbox(id: &str) -> Self {
@@ -291,182 +266,33 @@ impl WorldSeed {
 
     /// Refuses names that nothing stands for.
     pub(crate) fn check(self) -> Result<Self, WorldError> {
-        let plan_known = |plan: &Option<String>| {
-            plan.as_ref().is_none_or(|plan| plan == DEFAULT_PLAN || self.plans.iter().any(|p| p.key == *plan))
-        };
-        let login_known =
-            |login: &str| login == DEFAULT_LOGIN || self.accounts.iter().any(|a| a.login == login);
-        let refuse = |what: String| Err(WorldError(what));
-        for plan in &self.plans {
-            for kind in plan.types.iter().flatten() {
-                if !MACHINE_CLASSES.iter().any(|class| class.name == kind) {
-                    return refuse(format!(
-                        "plans: {}: types: {kind:?} is none of small, default, large, xlarge",
-                        plan.key
-                    ));
-                }
-            }
-        }
-        for account in &self.accounts {
-            if !plan_known(&account.plan) {
-                return refuse(format!("accounts: {}: plan: no plan has that key", account.login));
-            }
-        }
-        for organisation in &self.organisations {
-            if !plan_known(&organisation.plan) {
-                return refuse(format!("organisations: {}: plan: no plan has that key", organisation.name));
-            }
-            if let Some(member) = organisation.members.iter().find(|member| !login_known(&member.account)) {
-                return refuse(format!(
-                    "organisations: {}: members: no account has the login {:?}",
-                    organisation.name, member.account
-                ));
-            }
-        }
-        for (index, key) in self.keys.iter().enumerate() {
-            if key.secret.is_empty() || !key.secret.bytes().all(|byte| (0x21..0x7f).contains(&byte)) {
-                return refuse(format!("keys[{index}]: secret: must be printable ASCII without spaces"));
-            }
-            if key.account.as_deref().is_some_and(|login| !login_known(login)) {
-                return refuse(format!("keys[{index}]: account: no account has that login"));
-            }
-            if key.preset.as_deref().is_some_and(|name| accounts::preset(name).is_none()) {
-                return refuse(format!(
-                    "keys[{index}]: preset: is none of read-only, ci, full-sandbox, admin"
-                ));
-            }
-        }
+        let seed = self.with_checked_agents()?;
+        seed.check_others()
+    }
+
+    fn check_others(self) -> Result<Self, WorldError> {
+        self.check_accounts()?;
+        self.check_webhooks()?;
+        self.check_environments()?;
         Ok(self)
+    }
+
+    /// What is wrong when the server starts.
+    pub(crate) fn scenarios(&self) -> Scenarios {
+        let mut scenarios = Scenarios::default();
+        for seed in &self.scenarios {
+            match &seed.sandbox {
+                Some(sandbox) => scenarios.set_for(sandbox, seed.name, true),
+                None => scenarios.set(seed.name, true),
+            }
+        }
+        scenarios
     }
 
     /// Writes everything into the store; what is there under the same ids is replaced.
     pub(crate) fn plant(&self, tx: &mut dyn Writer, now: Millis) -> Result<(), StoreError> {
-        let every_type = || MACHINE_CLASSES.iter().map(|class| class.name.to_owned()).collect();
-        typed::put(
-            tx,
-            &accounts::Plan {
-                key: DEFAULT_PLAN.into(),
-                name: "Local".into(),
-                max_active: many(),
-                starts_per_minute: None,
-                starts_per_hour: None,
-                starts_per_day: None,
-                types: every_type(),
-            },
-        )?;
-        for plan in &self.plans {
-            typed::put(
-                tx,
-                &accounts::Plan {
-                    key: plan.key.clone(),
-                    name: plan.name.clone().unwrap_or_else(|| plan.key.clone()),
-                    max_active: plan.active_sandboxes,
-                    starts_per_minute: plan.starts_per_minute,
-                    starts_per_hour: plan.starts_per_hour,
-                    starts_per_day: plan.starts_per_day,
-                    types: plan.types.clone().unwrap_or_else(every_type),
-                },
-            )?;
-        }
-        for account in &self.accounts {
-            typed::put(tx, &account_record(account))?;
-        }
-        for organisation in &self.organisations {
-            typed::put(tx, &self.organisation_record(organisation))?;
-        }
-        for key in &self.keys {
-            typed::put(tx, &self.key_record(key, now))?;
-        }
-        if self.account_named(DEFAULT_LOGIN).is_none()
-            && typed::get::<accounts::Account>(tx, &default_account().id)?.is_none()
-        {
-            typed::put(tx, &default_account())?;
-        }
-        Ok(())
-    }
-
-    fn account_named(&self, login: &str) -> Option<&AccountSeed> {
-        self.accounts.iter().find(|account| account.login == login)
-    }
-
-    fn account_id(&self, login: &str) -> String {
-        self.account_named(login)
-            .and_then(|account| account.id.clone())
-            .unwrap_or_else(|| ids::account(login))
-    }
-
-    fn organisation_record(&self, seed: &OrganisationSeed) -> accounts::Organisation {
-        let members = seed.members.iter().map(|member| accounts::Member {
-            account: self.account_id(&member.account),
-            role: member.role.clone().unwrap_or_else(|| "member".into()),
-            max_active: member.active_sandboxes,
-        });
-        accounts::Organisation {
-            id: seed.id.clone().unwrap_or_else(|| ids::organisation(&seed.name)),
-            name: seed.name.clone(),
-            plan: seed.plan.clone().unwrap_or_else(|| DEFAULT_PLAN.into()),
-            blocked: seed.blocked,
-            members: members.collect(),
-        }
-    }
-
-    fn key_record(&self, seed: &KeySeed, now: Millis) -> accounts::Key {
-        let preset = seed.preset.as_deref().and_then(accounts::preset);
-        let actions = match (preset, &seed.actions) {
-            (None, None) => vec!["*".into()],
-            (preset, actions) => {
-                preset.into_iter().flatten().chain(actions.iter().flatten().cloned()).collect()
-            }
-        };
-        let expires_at = seed.expires_in_seconds.map(|seconds| {
-            let millis = Millis::try_from(seconds).unwrap_or(Millis::MAX).saturating_mul(1000);
-            now.saturating_add(millis)
-        });
-        accounts::Key {
-            digest: ids::digest(&seed.secret),
-            id: ids::key(&seed.secret),
-            name: seed.name.clone(),
-            account: self.account_id(seed.account.as_deref().unwrap_or(DEFAULT_LOGIN)),
-            actions,
-            sandboxes: seed.sandboxes.clone(),
-            expires_at,
-        }
-    }
-}
-
-fn account_record(seed: &AccountSeed) -> accounts::Account {
-    accounts::Account {
-        id: seed.id.clone().unwrap_or_else(|| ids::account(&seed.login)),
-        login: seed.login.clone(),
-        email: seed.email.clone(),
-        display_name: seed.name.clone(),
-        plan: seed.plan.clone().unwrap_or_else(|| DEFAULT_PLAN.into()),
-        blocked: seed.blocked,
-    }
-}
-
-fn default_account() -> accounts::Account {
-    accounts::Account {
-        id: ids::account(DEFAULT_LOGIN),
-        login: DEFAULT_LOGIN.into(),
-        email: Some("local@localhost".into()),
-        display_name: Some("Local".into()),
-        plan: DEFAULT_PLAN.into(),
-        blocked: false,
-    }
-}
-
-impl KeySeed {
-    /// A key that grants everything to the default account.
-    pub fn new(secret: impl Into<String>) -> Self {
-        Self {
-            secret: secret.into(),
-            account: None,
-            name: None,
-            preset: None,
-            actions: None,
-            sandboxes: None,
-            expires_in_seconds: None,
-        }
+        self.plant_accounts(tx, now)?;
+        self.plant_webhooks(tx, now)?;
+        self.plant_environments(tx, now)
     }
 }

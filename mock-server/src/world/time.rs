@@ -8,6 +8,9 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339, macros::form
 /// Milliseconds since 1970.
 pub(crate) type Millis = i64;
 
+/// A day.
+pub(crate) const DAY: Millis = 24 * 60 * 60 * 1000;
+
 /// The clock's wall time.
 pub(crate) fn now(clock: &dyn Clock) -> Millis {
     of(clock.now())

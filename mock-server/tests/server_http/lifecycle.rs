@@ -83,6 +83,8 @@ async fn a_stop_that_is_pending_is_joined_forced_or_superseded() {
     assert_eq!(stop(json!({})).await, first);
     assert_eq!(api.state(&id).await, "archiving");
     api.post(&format!("{path}/commands"), json!({"command": "true"})).await.fails(409, "sandbox_not_ready");
+    // From here on the disk is saved, and force has nothing to give up but the wait.
+    guarded(clock.wait_for_sleep_of(delay)).await;
     assert_eq!(stop(json!({"force": true})).await, first);
     api.wait_for(&id, "archived").await;
 
@@ -347,4 +349,31 @@ async fn a_setup_script_runs_in_the_background() {
     assert_eq!(api.exec(&good, "cat out").await["stdout"], "set\n");
     until(async || status(&bad).await["setupStatus"] == "failed").await;
     assert_eq!(status(&bad).await["setupError"], "exit code 3: broken");
+}
+
+#[tokio::test]
+async fn a_deletion_shows_its_stages() {
+    let clock = ManualClock::new();
+    let server = MockServer::builder().clock(clock.shared()).runner(RunnerKind::Scripted).start().unwrap();
+    let api = Api::of(&server);
+    server.world().set_delete_delay(Duration::from_secs(20));
+    let id = api.sandbox(json!({})).await;
+    api.call("DELETE", &format!("/sandboxes/{id}"), Value::Null)
+        .await
+        .fails(409, "delete_confirmation_required");
+    assert_eq!(api.state(&id).await, "ready");
+    let deleting = api.delete(&id).await.succeeds(202, "sandbox.deleting");
+    let operation = format!("/deletion-operations/{}", deleting["operation"]["id"].as_str().unwrap());
+    let read = async || api.get(&operation).await.succeeds(200, "deletion.operation")["operation"].clone();
+    guarded(clock.wait_for_sleep_of(Duration::from_secs(20))).await;
+    let removing = read().await;
+    assert_eq!((&removing["status"], &removing["stage"]), (&json!("processing"), &json!("removing")));
+    assert_eq!((&removing["attemptCount"], &removing["completedAt"]), (&json!(1), &Value::Null));
+    api.delete(&id).await.fails(404, "not_found");
+    clock.advance(Duration::from_secs(20));
+    until(async || read().await["status"] == "completed").await;
+    assert_eq!(read().await["completedAt"], "2026-01-01T00:00:20.000Z");
+    // Some weeks later nobody asks any more.
+    clock.advance(Duration::from_secs(31 * 24 * 3600));
+    until(async || api.get(&operation).await.status == 404).await;
 }

@@ -43,3 +43,26 @@ async fn everything_but_keys_and_processes_outlives_the_server() {
     drop(server);
     assert!(spaces.exists());
 }
+
+#[test]
+fn a_folder_of_a_newer_version_is_refused_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(start(folder.path(), "k").unwrap());
+    let path = folder.path().join("state.redb");
+    let set = |layout: &[u8]| {
+        let store = redb::Database::open(&path).unwrap();
+        let tx = store.begin_write().unwrap();
+        let table = redb::TableDefinition::<&str, &[u8]>::new("meta");
+        tx.open_table(table).unwrap().insert("layout", layout).unwrap();
+        tx.commit().unwrap();
+    };
+    set(b"99");
+    let refusal = start(folder.path(), "k").unwrap_err();
+    assert!(matches!(refusal, StartError::Store(_)), "{refusal:?}");
+    let said = refusal.to_string();
+    assert!(said.contains("newer version") && said.contains("99"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    // An older one is brought up to date.
+    set(b"0");
+    drop(start(folder.path(), "k").unwrap());
+}

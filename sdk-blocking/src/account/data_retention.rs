@@ -19,9 +19,6 @@ impl Sandboxer {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "data_retention.info", "enabled": false,
-    /// #     "enabledAt": null});
-    /// # server.on(sandboxer_blocking::Operation::GetDataRetention).reply(sandboxer_mock_server::Reply::json(answer));
     /// assert!(!client.data_retention().get()?.enabled);
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -40,9 +37,6 @@ impl DataRetention {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "data_retention.info", "enabled": false,
-    /// #     "enabledAt": null});
-    /// # server.on(sandboxer_blocking::Operation::GetDataRetention).reply(sandboxer_mock_server::Reply::json(answer));
     /// assert!(!client.data_retention().get()?.enabled);
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -63,11 +57,9 @@ impl DataRetention {
     /// person alone; and the failures of any call.
     ///
     /// ```
-    /// # let server = sandboxer_mock_server::MockServer::start();
-    /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "data_retention.updated", "enabled": false,
-    /// #     "enabledAt": null, "monitoringOff": true});
-    /// # server.on(sandboxer_blocking::Operation::UpdateDataRetention).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let server = sandboxer_mock_server::MockServer::builder().session("somebody").start().expect("a server");
+    /// # let client = server.client_builder().api_key("somebody").build().expect("a client");
+    /// # let client = sandboxer_blocking::Sandboxer::from_async(client);
     /// use sandboxer_blocking::RetentionUpdate;
     ///
     /// let policy = client.data_retention().update(RetentionUpdate::new().monitoring_off(true))?;

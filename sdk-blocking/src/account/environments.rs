@@ -27,9 +27,6 @@ impl Sandboxer {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "environments.list", "environments": [{"id":
-    /// #     "env_1", "name": "base", "isDefault": true, "latestVersionNumber": 1}]});
-    /// # server.on(sandboxer_blocking::Operation::Environments).reply(sandboxer_mock_server::Reply::json(answer));
     /// let all = client.environments().list()?;
     /// assert!(all.iter().any(|environment| environment.is_default));
     /// # Ok::<(), sandboxer_blocking::Error>(())
@@ -49,9 +46,6 @@ impl Environments {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "environments.list", "environments": [{"id":
-    /// #     "env_1", "name": "base", "isDefault": true, "latestVersionNumber": 1}]});
-    /// # server.on(sandboxer_blocking::Operation::Environments).reply(sandboxer_mock_server::Reply::json(answer));
     /// let all = client.environments().list()?;
     /// assert!(all.iter().any(|environment| environment.is_default));
     /// # Ok::<(), sandboxer_blocking::Error>(())
@@ -73,9 +67,6 @@ impl Environments {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.created", "environments":
-    /// #     [{"id": "env_1", "name": "ci", "isDefault": false, "latestVersionNumber": 1}]});
-    /// # server.on(sandboxer_blocking::Operation::CreateEnvironment).reply(sandboxer_mock_server::Reply::json(answer));
     /// assert_eq!(client.environments().create("ci")?.name, "ci");
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -95,13 +86,11 @@ impl Environments {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.updated", "success": true,
-    /// #     "environment": {"id": "env_1", "name": "base", "isDefault": true, "latestVersionNumber": 1}});
-    /// # server.on(sandboxer_blocking::Operation::UpdateEnvironment).reply(sandboxer_mock_server::Reply::json(answer));
     /// use sandboxer_blocking::EnvironmentUpdate;
     ///
+    /// let base = client.environments().list()?.remove(0);
     /// let change = EnvironmentUpdate::new().make_default().pass_github(false);
-    /// let changed = client.environments().update("env_1", change)?;
+    /// let changed = client.environments().update(&base.id, change)?;
     /// assert!(changed.success);
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -120,9 +109,8 @@ impl Environments {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.deleted", "success": true});
-    /// # server.on(sandboxer_blocking::Operation::DeleteEnvironment).reply(sandboxer_mock_server::Reply::json(answer));
-    /// client.environments().delete("env_1")?;
+    /// let ci = client.environments().create("ci")?;
+    /// client.environments().delete(&ci.id)?;
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn delete(&self, id: &str) -> Result<()> {
@@ -143,13 +131,11 @@ impl Environments {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.upgraded", "success": true,
-    /// #     "upgraded": 2, "failed": 0});
-    /// # server.on(sandboxer_blocking::Operation::UpgradeEnvironment).reply(sandboxer_mock_server::Reply::json(answer));
     /// use sandboxer_blocking::EnvironmentUpgrade;
     ///
-    /// let moved = client.environments().upgrade("env_1", EnvironmentUpgrade::all())?;
-    /// assert_eq!((moved.upgraded, moved.failed), (2, 0));
+    /// let base = client.environments().list()?.remove(0);
+    /// let moved = client.environments().upgrade(&base.id, EnvironmentUpgrade::all())?;
+    /// assert_eq!(moved.failed, 0);
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn upgrade(&self, id: &str, which: EnvironmentUpgrade) -> Result<UpgradeSandboxEnvironmentResponse> {
@@ -168,10 +154,8 @@ impl Environments {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.updated", "success": true,
-    /// #     "versionId": "v_2", "versionNumber": 2});
-    /// # server.on(sandboxer_blocking::Operation::SetEnvironmentVar).reply(sandboxer_mock_server::Reply::json(answer));
-    /// let changed = client.environments().set_var("env_1", "DATABASE_URL", "postgres://db")?;
+    /// let base = client.environments().list()?.remove(0);
+    /// let changed = client.environments().set_var(&base.id, "DATABASE_URL", "postgres://db")?;
     /// assert_eq!(changed.version_number, Some(2));
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -196,10 +180,9 @@ impl Environments {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.updated", "success": true,
-    /// #     "versionId": "v_2", "versionNumber": 2});
-    /// # server.on(sandboxer_blocking::Operation::DeleteEnvironmentVar).reply(sandboxer_mock_server::Reply::json(answer));
-    /// client.environments().delete_var("env_1", "DATABASE_URL")?;
+    /// let base = client.environments().list()?.remove(0);
+    /// # client.environments().set_var(&base.id, "DATABASE_URL", "postgres://db")?;
+    /// client.environments().delete_var(&base.id, "DATABASE_URL")?;
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn delete_var(&self, id: &str, key: &str) -> Result<EnvironmentItemChangeResponse> {
@@ -221,10 +204,8 @@ impl Environments {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.updated", "success": true,
-    /// #     "versionId": "v_2", "versionNumber": 2});
-    /// # server.on(sandboxer_blocking::Operation::SetEnvironmentSecretFile).reply(sandboxer_mock_server::Reply::json(answer));
-    /// client.environments().set_secret_file("env_1", "config/key.pem", "hush")?;
+    /// let base = client.environments().list()?.remove(0);
+    /// client.environments().set_secret_file(&base.id, "config/key.pem", "hush")?;
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn set_secret_file(
@@ -249,10 +230,9 @@ impl Environments {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.updated", "success": true,
-    /// #     "versionId": "v_2", "versionNumber": 2});
-    /// # server.on(sandboxer_blocking::Operation::DeleteEnvironmentSecretFile).reply(sandboxer_mock_server::Reply::json(answer));
-    /// client.environments().delete_secret_file("env_1", "config/key.pem")?;
+    /// let base = client.environments().list()?.remove(0);
+    /// # client.environments().set_secret_file(&base.id, "config/key.pem", "hush")?;
+    /// client.environments().delete_secret_file(&base.id, "config/key.pem")?;
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn delete_secret_file(&self, id: &str, path: &str) -> Result<EnvironmentItemChangeResponse> {
@@ -271,15 +251,15 @@ impl Environments {
     /// `not_found` and `repository_not_found` of the service; and the failures of any call.
     ///
     /// ```
-    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let repository = "[[repositories]]\nfull_name = 'acme/app'\nid = 123456";
+    /// # let world = sandboxer_mock_server::WorldSeed::from_toml(repository).unwrap();
+    /// # let server = sandboxer_mock_server::MockServer::builder().world(world).start().unwrap();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.updated", "success": true,
-    /// #     "versionId": "v_2", "versionNumber": 2});
-    /// # server.on(sandboxer_blocking::Operation::AddEnvironmentRepo).reply(sandboxer_mock_server::Reply::json(answer));
     /// use sandboxer_blocking::models::SelectRepositoryRequest;
     ///
+    /// let base = client.environments().list()?.remove(0);
     /// let repository = SelectRepositoryRequest::new("123456").base_branch("develop");
-    /// client.environments().add_repo("env_1", repository)?;
+    /// client.environments().add_repo(&base.id, repository)?;
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn add_repo(
@@ -298,12 +278,14 @@ impl Environments {
     /// `not_found` of the service; and the failures of any call.
     ///
     /// ```
-    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let repository = "[[repositories]]\nfull_name = 'acme/app'\nid = 123456";
+    /// # let world = sandboxer_mock_server::WorldSeed::from_toml(repository).unwrap();
+    /// # let server = sandboxer_mock_server::MockServer::builder().world(world).start().unwrap();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.updated", "success": true,
-    /// #     "versionId": "v_2", "versionNumber": 2});
-    /// # server.on(sandboxer_blocking::Operation::DeleteEnvironmentRepo).reply(sandboxer_mock_server::Reply::json(answer));
-    /// client.environments().delete_repo("env_1", "123456")?;
+    /// let base = client.environments().list()?.remove(0);
+    /// # let repository = sandboxer_blocking::models::SelectRepositoryRequest::new("123456");
+    /// # client.environments().add_repo(&base.id, repository)?;
+    /// client.environments().delete_repo(&base.id, "123456")?;
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn delete_repo(&self, id: &str, repository_id: &str) -> Result<EnvironmentItemChangeResponse> {

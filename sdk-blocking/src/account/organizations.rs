@@ -22,12 +22,9 @@ impl Sandboxer {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "org.list", "activeWalletChosen": true,
-    /// #     "orgs": [{"id": "team_1", "name": "acme", "active": true}]});
-    /// # server.on(sandboxer_blocking::Operation::ListOrganizations).reply(sandboxer_mock_server::Reply::json(answer));
     /// let list = client.organizations().list()?;
     /// let active = list.orgs.iter().find(|org| org.active);
-    /// assert_eq!(active.map(|org| org.name.as_str()), Some("acme"));
+    /// assert_eq!(active.map(|org| org.id.as_str()), Some("personal"));
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn organizations(&self) -> Organizations {
@@ -47,12 +44,9 @@ impl Organizations {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "org.list", "activeWalletChosen": true,
-    /// #     "orgs": [{"id": "team_1", "name": "acme", "active": true}]});
-    /// # server.on(sandboxer_blocking::Operation::ListOrganizations).reply(sandboxer_mock_server::Reply::json(answer));
     /// let list = client.organizations().list()?;
     /// let active = list.orgs.iter().find(|org| org.active);
-    /// assert_eq!(active.map(|org| org.name.as_str()), Some("acme"));
+    /// assert_eq!(active.map(|org| org.id.as_str()), Some("personal"));
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn list(&self) -> Result<OrgListResponse> {
@@ -72,11 +66,8 @@ impl Organizations {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "org.created", "org": {"id": "team_1",
-    /// #     "name": "acme"}});
-    /// # server.on(sandboxer_blocking::Operation::CreateOrganization).reply(sandboxer_mock_server::Reply::json(answer));
     /// let created = client.organizations().create("acme")?;
-    /// println!("{:?}", created.org.map(|org| org.id));
+    /// assert_eq!(created.org.map(|org| org.name).as_deref(), Some("acme"));
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn create(&self, name: &str) -> Result<CreateOrganizationResponse> {
@@ -94,10 +85,8 @@ impl Organizations {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "org.members", "members": [{"id": "u_1",
-    /// #     "role": "owner"}], "invites": []});
-    /// # server.on(sandboxer_blocking::Operation::OrgMembers).reply(sandboxer_mock_server::Reply::json(answer));
-    /// let people = client.organizations().members("team_1")?;
+    /// # let org_id = client.organizations().create("acme")?.org.expect("the new one").id;
+    /// let people = client.organizations().members(&org_id)?;
     /// assert_eq!((people.members.len(), people.invites.len()), (1, 0));
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -119,11 +108,9 @@ impl Organizations {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "org.active_updated", "active": {"id":
-    /// #     "team_1", "name": "acme", "type": "org"}});
-    /// # server.on(sandboxer_blocking::Operation::SetActiveOrganization).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # client.organizations().create("acme")?;
     /// let active = client.organizations().set_active(Some("acme"))?;
-    /// assert_eq!(active.id, "team_1");
+    /// assert_eq!(active.name, "acme");
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn set_active(&self, org: Option<&str>) -> Result<ActiveOrg> {

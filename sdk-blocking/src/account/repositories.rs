@@ -18,12 +18,10 @@ impl Sandboxer {
     /// The GitHub repositories of the account, and which of them sandboxes start with.
     ///
     /// ```
-    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let repository = "[[repositories]]\nfull_name = 'acme/app'\nid = 7";
+    /// # let world = sandboxer_mock_server::WorldSeed::from_toml(repository).unwrap();
+    /// # let server = sandboxer_mock_server::MockServer::builder().world(world).start().unwrap();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "repos.list", "installations": [{"type":
-    /// #     "org", "repositories": [{"databaseId": "7", "fullName": "acme/app"}]}], "environmentId": "v_1",
-    /// #     "selectedRepositories": [], "pageInfo": {"nextCursor": null, "hasMore": false, "limit": 100}});
-    /// # server.on(sandboxer_blocking::Operation::Repos).reply(sandboxer_mock_server::Reply::json(answer));
     /// use sandboxer_blocking::ListRepositories;
     ///
     /// let mut list = client.repositories().list(ListRepositories::new().search("app").limit(10));
@@ -42,13 +40,12 @@ impl Repositories {
     /// more than 200 characters is an error of the first page, and nothing is sent.
     ///
     /// ```
-    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let repository = "[[repositories]]\nfull_name = 'acme/app'\nid = 7";
+    /// # let world = sandboxer_mock_server::WorldSeed::from_toml(repository).unwrap();
+    /// # let server = sandboxer_mock_server::MockServer::builder().world(world).start().unwrap();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "repos.list", "installations": [{"type": "org",
-    /// #     "accountLogin": "acme", "repositories": [{"databaseId": "7", "fullName": "acme/app"}]}],
-    /// #     "environmentId": "v_1", "selectedRepositories": [{"databaseId": "7", "baseBranch": "main"}],
-    /// #     "pageInfo": {"nextCursor": null, "hasMore": false, "limit": 100}});
-    /// # server.on(sandboxer_blocking::Operation::Repos).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let select = sandboxer_blocking::models::SelectRepositoryRequest::new("7");
+    /// # client.repositories().select(select)?;
     /// use sandboxer_blocking::ListRepositories;
     ///
     /// let mut list = client.repositories().list(ListRepositories::new().search("app").limit(10));
@@ -69,12 +66,12 @@ impl Repositories {
     /// The failures of any call.
     ///
     /// ```
-    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let repository = "[[repositories]]\nfull_name = 'acme/app'\nid = 7";
+    /// # let world = sandboxer_mock_server::WorldSeed::from_toml(repository).unwrap();
+    /// # let server = sandboxer_mock_server::MockServer::builder().world(world).start().unwrap();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "repos.list", "installations": [], "environmentId": "v_1",
-    /// #     "selectedRepositories": [{"databaseId": "7", "fullName": "acme/app", "baseBranch": "main"}],
-    /// #     "pageInfo": {"nextCursor": null, "hasMore": false, "limit": 1}});
-    /// # server.on(sandboxer_blocking::Operation::Repos).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let select = sandboxer_blocking::models::SelectRepositoryRequest::new("7");
+    /// # client.repositories().select(select)?;
     /// for repository in client.repositories().selected()? {
     ///     println!("{:?} at {:?}", repository.full_name, repository.base_branch);
     /// }
@@ -95,11 +92,10 @@ impl Repositories {
     /// `repository_not_found` of the service; and the failures of any call.
     ///
     /// ```
-    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let repository = "[[repositories]]\nfull_name = 'acme/app'\nid = 7";
+    /// # let world = sandboxer_mock_server::WorldSeed::from_toml(repository).unwrap();
+    /// # let server = sandboxer_mock_server::MockServer::builder().world(world).start().unwrap();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "repos.updated", "success": true,
-    /// #     "environmentId": "v_2", "selectedRepositories": [{"databaseId": "7", "baseBranch": "main"}]});
-    /// # server.on(sandboxer_blocking::Operation::SelectRepo).reply(sandboxer_mock_server::Reply::json(answer));
     /// use sandboxer_blocking::models::SelectRepositoryRequest;
     ///
     /// let now = client.repositories().select(SelectRepositoryRequest::new("7"))?;

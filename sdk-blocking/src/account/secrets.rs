@@ -19,9 +19,8 @@ impl Sandboxer {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "secrets.info", "environmentId": "v_1",
-    /// #     "envContents": "A=1\n", "secretFiles": []});
-    /// # server.on(sandboxer_blocking::Operation::Secrets).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let secrets = sandboxer_blocking::ReplaceSecrets::new().env_contents("A=1\n");
+    /// # client.secrets().replace(secrets)?;
     /// let secrets = client.secrets().get()?;
     /// assert_eq!(secrets.env_contents.expose(), "A=1\n");
     /// # Ok::<(), sandboxer_blocking::Error>(())
@@ -41,9 +40,8 @@ impl Secrets {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "secrets.info", "environmentId": "v_1",
-    /// #     "envContents": "A=1\n", "secretFiles": []});
-    /// # server.on(sandboxer_blocking::Operation::Secrets).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let secrets = sandboxer_blocking::ReplaceSecrets::new().env_contents("A=1\n");
+    /// # client.secrets().replace(secrets)?;
     /// let secrets = client.secrets().get()?;
     /// assert_eq!(secrets.env_contents.expose(), "A=1\n");
     /// # Ok::<(), sandboxer_blocking::Error>(())
@@ -66,9 +64,6 @@ impl Secrets {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "secrets.info", "environmentId": "v_1",
-    /// #     "envContents": "A=1\n", "secretFiles": []});
-    /// # server.on(sandboxer_blocking::Operation::UpdateSecrets).reply(sandboxer_mock_server::Reply::json(answer));
     /// use sandboxer_blocking::ReplaceSecrets;
     ///
     /// let secrets = ReplaceSecrets::new().env_contents("A=1\n"); // and no files: those there were are deleted

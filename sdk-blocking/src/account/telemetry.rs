@@ -21,11 +21,10 @@ impl Sandboxer {
     /// Where the account's measurements go.
     ///
     /// ```
-    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let server = sandboxer_mock_server::MockServer::builder().allow_loopback_targets().start().unwrap();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "telemetry.info", "telemetry": {"endpoint":
-    /// #     "https://otel.example", "headers": ["X-Key"]}});
-    /// # server.on(sandboxer_blocking::Operation::GetTelemetry).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let target = sandboxer_blocking::TelemetryTarget::new(format!("http://{}", server.address())).header("X-Key", "hush");
+    /// # client.telemetry().set(target)?;
     /// let target = client.telemetry().get()?;
     /// assert_eq!(target.map(|target| target.headers), Some(vec!["X-Key".to_owned()]));
     /// # Ok::<(), sandboxer_blocking::Error>(())
@@ -43,11 +42,10 @@ impl Telemetry {
     /// The failures of any call.
     ///
     /// ```
-    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let server = sandboxer_mock_server::MockServer::builder().allow_loopback_targets().start().unwrap();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "telemetry.info", "telemetry": {"endpoint":
-    /// #     "https://otel.example", "headers": ["X-Key"]}});
-    /// # server.on(sandboxer_blocking::Operation::GetTelemetry).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let target = sandboxer_blocking::TelemetryTarget::new(format!("http://{}", server.address())).header("X-Key", "hush");
+    /// # client.telemetry().set(target)?;
     /// let target = client.telemetry().get()?;
     /// assert_eq!(target.map(|target| target.headers), Some(vec!["X-Key".to_owned()]));
     /// # Ok::<(), sandboxer_blocking::Error>(())
@@ -66,17 +64,17 @@ impl Telemetry {
     /// `invalid_endpoint` of the service; and the failures of any call.
     ///
     /// ```
-    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let server = sandboxer_mock_server::MockServer::builder().allow_loopback_targets().start().unwrap();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "telemetry.updated", "telemetry":
-    /// #     {"endpoint": "https://otel.example", "headers": ["X-Key"]}, "test": {"ok": true, "status": 200,
-    /// #     "message": null}});
-    /// # server.on(sandboxer_blocking::Operation::SetTelemetry).reply(sandboxer_mock_server::Reply::json(answer));
     /// use sandboxer_blocking::TelemetryTarget;
     ///
-    /// let target = TelemetryTarget::new("https://otel.example").header("X-Key", "hush");
+    /// # let collector = server.address();
+    /// let target = TelemetryTarget::new(format!("http://{collector}")).header("X-Key", "hush");
     /// let answer = client.telemetry().set(target)?;
-    /// assert!(answer.test.ok);
+    /// if !answer.test.ok {
+    ///     println!("the collector said: {:?}", answer.test.message);
+    /// }
+    /// # assert_eq!(answer.test.status, Some(404));
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn set(&self, target: TelemetryTarget) -> Result<TelemetrySetResponse> {
@@ -91,10 +89,10 @@ impl Telemetry {
     /// any call.
     ///
     /// ```
-    /// # let server = sandboxer_mock_server::MockServer::start();
+    /// # let server = sandboxer_mock_server::MockServer::builder().allow_loopback_targets().start().unwrap();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "telemetry.deleted", "telemetry": null});
-    /// # server.on(sandboxer_blocking::Operation::DeleteTelemetry).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let target = sandboxer_blocking::TelemetryTarget::new(format!("http://{}", server.address())).header("X-Key", "hush");
+    /// # client.telemetry().set(target)?;
     /// client.telemetry().delete()?;
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```

@@ -22,9 +22,8 @@ impl Sandboxer {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.list", "webhooks": [{"id": "wh_1",
-    /// #     "name": null, "url": "https://hooks.example/in", "events": ["sandbox.ready"]}]});
-    /// # server.on(sandboxer_blocking::Operation::ListWebhooks).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let webhook = sandboxer_blocking::NewWebhook::new("https://hooks.example/in").name("alerts").event("sandbox.ready");
+    /// # client.webhook_endpoints().create(webhook)?;
     /// for endpoint in client.webhook_endpoints().list()? {
     ///     println!("{} gets {:?}", endpoint.url, endpoint.events);
     /// }
@@ -45,9 +44,8 @@ impl WebhookEndpoints {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.list", "webhooks": [{"id": "wh_1",
-    /// #     "name": null, "url": "https://hooks.example/in", "events": ["sandbox.ready"]}]});
-    /// # server.on(sandboxer_blocking::Operation::ListWebhooks).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let webhook = sandboxer_blocking::NewWebhook::new("https://hooks.example/in").name("alerts").event("sandbox.ready");
+    /// # client.webhook_endpoints().create(webhook)?;
     /// for endpoint in client.webhook_endpoints().list()? {
     ///     println!("{} gets {:?}", endpoint.url, endpoint.events);
     /// }
@@ -69,15 +67,11 @@ impl WebhookEndpoints {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.created", "webhook": {"id": "wh_1",
-    /// #     "name": null, "url": "https://hooks.example/in", "events": ["sandbox.ready"]}, "secret":
-    /// #     "whsec_1"});
-    /// # server.on(sandboxer_blocking::Operation::CreateWebhook).reply(sandboxer_mock_server::Reply::json(answer).with_status(201));
     /// use sandboxer_blocking::{NewWebhook, models::WebhookEventType};
     ///
     /// let webhook = NewWebhook::new("https://hooks.example/in").event(WebhookEventType::SandboxReady);
     /// let made = client.webhook_endpoints().create(webhook)?;
-    /// assert_eq!(made.secret.expose(), "whsec_1"); // keep it for `webhooks::Verifier`
+    /// assert!(made.secret.expose().starts_with("whsec_")); // keep it for `webhooks::Verifier`
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn create(&self, webhook: NewWebhook) -> Result<WebhookSecretResponse> {
@@ -93,10 +87,9 @@ impl WebhookEndpoints {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.info", "webhook": {"id": "wh_1",
-    /// #     "name": null, "url": "https://hooks.example/in", "events": ["sandbox.ready"]}});
-    /// # server.on(sandboxer_blocking::Operation::GetWebhook).reply(sandboxer_mock_server::Reply::json(answer));
-    /// assert_eq!(client.webhook_endpoints().get("wh_1")?.url, "https://hooks.example/in");
+    /// # let webhook = sandboxer_blocking::NewWebhook::new("https://hooks.example/in").name("alerts").event("sandbox.ready");
+    /// # let id = client.webhook_endpoints().create(webhook)?.webhook.unwrap().id;
+    /// assert_eq!(client.webhook_endpoints().get(&id)?.url, "https://hooks.example/in");
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn get(&self, id: &str) -> Result<Webhook> {
@@ -114,13 +107,12 @@ impl WebhookEndpoints {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.updated", "webhook": {"id": "wh_1",
-    /// #     "name": null, "url": "https://hooks.example/in", "events": ["sandbox.ready"]}});
-    /// # server.on(sandboxer_blocking::Operation::UpdateWebhook).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let webhook = sandboxer_blocking::NewWebhook::new("https://hooks.example/in").name("alerts").event("sandbox.ready");
+    /// # let id = client.webhook_endpoints().create(webhook)?.webhook.unwrap().id;
     /// use sandboxer_blocking::{WebhookUpdate, models::WebhookEventType};
     ///
     /// let change = WebhookUpdate::new().no_name().events([WebhookEventType::SandboxReady]);
-    /// assert_eq!(client.webhook_endpoints().update("wh_1", change)?.name, None);
+    /// assert_eq!(client.webhook_endpoints().update(&id, change)?.name, None);
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn update(&self, id: &str, change: WebhookUpdate) -> Result<Webhook> {
@@ -137,9 +129,9 @@ impl WebhookEndpoints {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.deleted", "id": "wh_1"});
-    /// # server.on(sandboxer_blocking::Operation::DeleteWebhook).reply(sandboxer_mock_server::Reply::json(answer));
-    /// client.webhook_endpoints().delete("wh_1")?;
+    /// # let webhook = sandboxer_blocking::NewWebhook::new("https://hooks.example/in").name("alerts").event("sandbox.ready");
+    /// # let id = client.webhook_endpoints().create(webhook)?.webhook.unwrap().id;
+    /// client.webhook_endpoints().delete(&id)?;
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn delete(&self, id: &str) -> Result<()> {
@@ -159,11 +151,10 @@ impl WebhookEndpoints {
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = sandboxer_blocking::Sandboxer::from_async(server.client());
-    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.rotated", "webhook": {"id": "wh_1",
-    /// #     "name": null, "url": "https://hooks.example/in", "events": ["sandbox.ready"]}, "secret":
-    /// #     "whsec_2"});
-    /// # server.on(sandboxer_blocking::Operation::RotateWebhookSigningSecret).reply(sandboxer_mock_server::Reply::json(answer));
-    /// assert_eq!(client.webhook_endpoints().rotate_secret("wh_1")?.secret.expose(), "whsec_2");
+    /// # let webhook = sandboxer_blocking::NewWebhook::new("https://hooks.example/in").name("alerts").event("sandbox.ready");
+    /// # let id = client.webhook_endpoints().create(webhook)?.webhook.unwrap().id;
+    /// let rotated = client.webhook_endpoints().rotate_secret(&id)?;
+    /// assert!(rotated.secret.expose().starts_with("whsec_")); // for the receiver
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn rotate_secret(&self, id: &str) -> Result<WebhookSecretResponse> {

@@ -28,6 +28,8 @@ impl crate::Api {
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `me`.
     pub fn me(&self) -> Result<models::MeResponse> {
@@ -59,6 +61,8 @@ impl crate::Api {
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `listOrganizations`.
     pub fn list_organizations(&self) -> Result<models::OrgListResponse> {
@@ -98,6 +102,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `invalid_json` (400): The body is not JSON.
     /// * `invalid_name` (400): The name is empty or has characters that are not allowed.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `createOrganization`.
     pub fn create_organization(
@@ -181,6 +187,7 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `orgMembers`.
     pub fn org_members(&self, org_id: &str) -> Result<models::OrgMembersResponse> {
@@ -213,6 +220,8 @@ impl crate::Api {
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getDataRetention`.
     pub fn get_data_retention(&self) -> Result<models::DataRetentionPolicyResponse> {
@@ -257,6 +266,8 @@ impl crate::Api {
     /// * `confirmation_required` (400): Turning zero data retention on needs the confirmation, word for
     ///   word.
     /// * `session_required` (403): A person has to be signed in; no API key will do.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `updateDataRetention`.
     pub fn update_data_retention(
@@ -307,6 +318,9 @@ impl crate::Api {
 
     /// Lists the GitHub repositories the account can reach, by installation, and which are selected.
     ///
+    /// In the order of their numbers at GitHub, which is that of their creation. The local server lists the
+    /// repositories of its world file, and an account with none of them is not connected.
+    ///
     /// # Arguments
     ///
     /// * `request`: see [`ReposParams`](sandboxer::models::ReposParams).
@@ -333,6 +347,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `invalid_limit` (400): `limit` is outside its range.
     /// * `github_not_connected` (409): The account is not connected to GitHub.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `repos`.
     pub fn repos(&self, request: models::ReposParams) -> Result<models::ReposResponse> {
@@ -342,7 +358,10 @@ impl crate::Api {
 
     /// Adds a repository to the default environment, or changes its branch when it is there.
     ///
-    /// Each call makes a new version of the environment. Selecting twice is no conflict.
+    /// Each call makes a new version of the environment. Selecting twice is no conflict. A sandbox that
+    /// starts has a checkout of each repository in a folder of its name in the work folder, unless
+    /// something of that name is there. The local server makes one where its world file names a folder to
+    /// take it from, and lists the others without one.
     ///
     /// # Arguments
     ///
@@ -371,6 +390,8 @@ impl crate::Api {
     /// * `invalid_json` (400): The body is not JSON.
     /// * `repository_not_found` (404): There is no repository of that number that the account can reach.
     /// * `github_not_connected` (409): The account is not connected to GitHub.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `selectRepo`.
     pub fn select_repo(
@@ -410,6 +431,8 @@ impl crate::Api {
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `apiKeys`.
     pub fn api_keys(&self) -> Result<models::ApiKeysResponse> {
@@ -450,6 +473,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `invalid_json` (400): The body is not JSON.
     /// * `scoped_api_key_creation_disabled` (503): No keys can be made on this service.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `createScopedApiKey`.
     pub fn create_scoped_api_key(
@@ -490,6 +515,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `session_required` (403): A person has to be signed in; no API key will do.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `revokeApiKey`.
     pub fn revoke_api_key(
@@ -533,6 +560,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `session_required` (403): A person has to be signed in; no API key will do.
     /// * `api_key_expired` (409): The key has ended; make a new one.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `rotateApiKey`.
     pub fn rotate_api_key(
@@ -575,6 +604,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `apiKeyUsage`.
     pub fn api_key_usage(
@@ -610,6 +641,8 @@ impl crate::Api {
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `listWebhooks`.
     pub fn list_webhooks(&self) -> Result<models::WebhookListResponse> {
@@ -658,6 +691,8 @@ impl crate::Api {
     /// * `invalid_webhook_url` (400): The URL is not `https` on port 443 with a public address.
     /// * `webhook_exists` (409): The account has an endpoint with that URL.
     /// * `webhook_limit` (409): The account has as many endpoints as it may.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `createWebhook`.
     pub fn create_webhook(
@@ -695,6 +730,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getWebhook`.
     pub fn get_webhook(&self, webhook_id: &str) -> Result<models::WebhookResponse> {
@@ -737,6 +774,8 @@ impl crate::Api {
     /// * `invalid_json` (400): The body is not JSON.
     /// * `invalid_webhook_url` (400): The URL is not `https` on port 443 with a public address.
     /// * `webhook_exists` (409): The account has an endpoint with that URL.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `updateWebhook`.
     pub fn update_webhook(
@@ -776,6 +815,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteWebhook`.
     pub fn delete_webhook(
@@ -818,6 +859,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `rotateWebhookSigningSecret`.
     pub fn rotate_webhook_signing_secret(
@@ -851,6 +894,8 @@ impl crate::Api {
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getTelemetry`.
     pub fn get_telemetry(&self) -> Result<models::TelemetryResponse> {
@@ -898,6 +943,8 @@ impl crate::Api {
     /// * `invalid_json` (400): The body is not JSON.
     /// * `invalid_endpoint` (400): The URL is not `https` on port 443 or 4318 with a public address, or a
     ///   header cannot be sent.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `setTelemetry`.
     pub fn set_telemetry(
@@ -931,6 +978,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteTelemetry`.
     pub fn delete_telemetry(&self) -> Result<models::TelemetryResponse> {
@@ -960,6 +1009,8 @@ impl crate::Api {
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `secrets`.
     pub fn secrets(&self) -> Result<models::SecretsResponse> {
@@ -969,7 +1020,8 @@ impl crate::Api {
 
     /// Replaces all variables and secret files of the default environment; what is left out becomes empty.
     ///
-    /// Pushed to the sandboxes that are up.
+    /// It makes a new version of the environment, and the sandboxes of it that are up, or starting, are
+    /// moved to that; one that cannot be reached keeps the version it has and counts as failed.
     ///
     /// # Arguments
     ///
@@ -999,6 +1051,8 @@ impl crate::Api {
     /// * `invalid_env` (400): A variable has a bad or reserved name, or there are more than 100, or more
     ///   than 64 KB.
     /// * `invalid_secret_path` (400): The path of a secret file is not inside the work folder.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `updateSecrets`.
     pub fn update_secrets(
@@ -1011,7 +1065,9 @@ impl crate::Api {
 
     /// Lists the environments with their latest contents and all their versions, newest first.
     ///
-    /// The whole list; it is not paged. `base` is made when it is first asked for.
+    /// The whole list; it is not paged. `base` is made when it is first asked for. They are those of the
+    /// account; the query `org` asks for those that an organisation shares, and neither the header nor the
+    /// active wallet does. Its members use them, its owners change them.
     ///
     /// The answer keeps fields it does not know.
     ///
@@ -1033,6 +1089,8 @@ impl crate::Api {
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `environments`.
     pub fn environments(&self) -> Result<models::SandboxEnvironmentListResponse> {
@@ -1072,6 +1130,8 @@ impl crate::Api {
     /// * `invalid_json` (400): The body is not JSON.
     /// * `invalid_name` (400): The name is empty or has characters that are not allowed.
     /// * `create_failed` (409): There is an environment of that name.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `createEnvironment`.
     pub fn create_environment(
@@ -1085,7 +1145,8 @@ impl crate::Api {
     /// Changes an environment; what is left out stays, a list that is given replaces the old one.
     ///
     /// A change of a flag or of contents makes a new version that never changes again; sandboxes that run
-    /// keep theirs. The default flag moves from the environment that had it.
+    /// keep theirs. The default flag moves from the environment that had it. A change that changes nothing
+    /// makes no version.
     ///
     /// # Arguments
     ///
@@ -1123,6 +1184,8 @@ impl crate::Api {
     /// * `update_failed` (400): The change is not possible: the name is taken, or the default environment
     ///   would go.
     /// * `credential_profile_not_found` (404): There is no credential profile of that id.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `updateEnvironment`.
     pub fn update_environment(
@@ -1166,6 +1229,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `update_failed` (400): The change is not possible: the name is taken, or the default environment
     ///   would go.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteEnvironment`.
     pub fn delete_environment(
@@ -1179,8 +1244,9 @@ impl crate::Api {
 
     /// Moves the caller's sandboxes from older versions of an environment to its latest.
     ///
-    /// Secrets that the latest version lacks are wiped; sandboxes that are up get the rest at once. An
-    /// empty list moves none.
+    /// Secrets that the latest version lacks are wiped; sandboxes that are up get the rest at once, stopped
+    /// ones when they start. An empty list moves none. One that is up and cannot take them keeps its
+    /// version and counts as failed; what is not the caller's is not counted.
     ///
     /// # Arguments
     ///
@@ -1210,6 +1276,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `invalid_json` (400): The body is not JSON.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `upgradeEnvironment`.
     pub fn upgrade_environment(
@@ -1259,6 +1327,8 @@ impl crate::Api {
     /// * `invalid_key` (400): The name of a variable has characters that are not allowed.
     /// * `invalid_env` (400): A variable has a bad or reserved name, or there are more than 100, or more
     ///   than 64 KB.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `setEnvironmentVar`.
     pub fn set_environment_var(
@@ -1308,6 +1378,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `invalid_key` (400): The name of a variable has characters that are not allowed.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteEnvironmentVar`.
     pub fn delete_environment_var(
@@ -1353,6 +1425,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `invalid_json` (400): The body is not JSON.
     /// * `invalid_secret_path` (400): The path of a secret file is not inside the work folder.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `setEnvironmentSecretFile`.
     pub fn set_environment_secret_file(
@@ -1399,6 +1473,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `invalid_secret_path` (400): The path of a secret file is not inside the work folder.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteEnvironmentSecretFile`.
     pub fn delete_environment_secret_file(
@@ -1445,6 +1521,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `invalid_json` (400): The body is not JSON.
     /// * `repository_not_found` (404): There is no repository of that number that the account can reach.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `addEnvironmentRepo`.
     pub fn add_environment_repo(
@@ -1489,6 +1567,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteEnvironmentRepo`.
     pub fn delete_environment_repo(
@@ -1505,6 +1585,9 @@ impl crate::Api {
     }
 
     /// Reads how far a deletion has come; poll until it is completed.
+    ///
+    /// A removal that fails is tried again and its stage is `retrying`. A completed deletion can be read
+    /// for 30 days.
     ///
     /// # Arguments
     ///
@@ -1531,6 +1614,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getDeletionOperation`.
     pub fn get_deletion_operation(
@@ -1697,6 +1782,8 @@ impl crate::Api {
 
     /// Reads one sandbox. One that was cancelled is answered once and then not found.
     ///
+    /// A cancelled sandbox that nobody reads is gone after a day.
+    ///
     /// # Arguments
     ///
     /// * `sandbox_id`: The id of a sandbox. Not empty.
@@ -1722,6 +1809,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `get`.
     pub fn get(&self, sandbox_id: &str) -> Result<models::SandboxInfoResponse> {
@@ -1731,6 +1820,10 @@ impl crate::Api {
     }
 
     /// Changes the name, the auto-stop or the subdomain; what is left out stays.
+    ///
+    /// A longer name than 120 characters is cut. Of several that want one subdomain the first has it, the
+    /// others are refused with `invalid_name` and change nothing; the old name leads nowhere and can be
+    /// taken.
     ///
     /// # Arguments
     ///
@@ -1762,6 +1855,8 @@ impl crate::Api {
     /// * `invalid_name` (400): The name is empty or has characters that are not allowed.
     /// * `gateway_error` (502): The rename was saved, its routes are not active yet; send the same value
     ///   again.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `update`.
     pub fn update(
@@ -1805,6 +1900,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `delete_confirmation_required` (409): The confirmation header is missing or names another id;
     ///   details carry `targetId`.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteSandbox`.
     pub fn delete_sandbox(
@@ -1819,6 +1916,11 @@ impl crate::Api {
 
     /// Saves the disk and archives the sandbox. While a stop is pending, another answers with the same
     /// stop.
+    ///
+    /// When the disk cannot be saved, the stop is `failing` and is tried again every 30 seconds; meanwhile
+    /// the sandbox is up as it was and costs nothing. `force` gives up on saving, also for a stop that goes
+    /// on: what was written since the last snapshot is lost, and without one nothing is left to resume
+    /// from. Whoever can see a sandbox can stop it.
     ///
     /// # Arguments
     ///
@@ -1848,6 +1950,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `invalid_json` (400): The body is not JSON.
     /// * `stop_failed` (400): The sandbox is already archived; details carry it.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `stop`.
     pub fn stop(
@@ -1861,6 +1965,8 @@ impl crate::Api {
     }
 
     /// Reads a stop operation; old ones stay readable.
+    ///
+    /// One that has ended can be read for 90 days, the last one of a sandbox as long as the sandbox.
     ///
     /// # Arguments
     ///
@@ -1888,6 +1994,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getStop`.
     pub fn get_stop(
@@ -1904,7 +2012,8 @@ impl crate::Api {
     /// Brings a stopped sandbox back on a fresh machine with the disk it was stopped with.
     ///
     /// Answered before the sandbox is usable. Resuming a sandbox that is already up is refused with
-    /// `sandbox_not_ready`; one whose stop is pending is brought back and the stop ends as superseded.
+    /// `sandbox_not_ready`; one whose stop is pending or failing is brought back and the stop ends as
+    /// superseded.
     ///
     /// # Arguments
     ///
@@ -1950,6 +2059,8 @@ impl crate::Api {
     /// * `out_of_capacity` (503): Creating sandboxes is paused.
     /// * `snapshot_data_expired` (409): The data of the stopped sandbox was removed, 14 days after it
     ///   stopped.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `resume`.
     pub fn resume(
@@ -2015,6 +2126,8 @@ impl crate::Api {
     /// * `out_of_capacity` (503): Creating sandboxes is paused.
     /// * `snapshot_data_expired` (409): The data of the stopped sandbox was removed, 14 days after it
     ///   stopped.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `fork`.
     pub fn fork(
@@ -2076,6 +2189,8 @@ impl crate::Api {
     ///   409.
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `command`.
     pub fn command(
@@ -2137,6 +2252,8 @@ impl crate::Api {
     ///   409.
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `commandStream`.
     pub fn command_stream(
@@ -2183,6 +2300,8 @@ impl crate::Api {
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
     ///   service has also said it under 400.
     /// * `agent_outdated` (409): The sandbox runs an agent that cannot do this.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `commandStatus`.
     pub fn command_status(
@@ -2229,6 +2348,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
     ///   service has also said it under 400.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `stopCommand`.
     pub fn stop_command(
@@ -2276,6 +2397,8 @@ impl crate::Api {
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
     ///   service has also said it under 400.
     /// * `agent_outdated` (409): The sandbox runs an agent that cannot do this.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `attachCommand`.
     pub fn attach_command(
@@ -2292,6 +2415,9 @@ impl crate::Api {
     }
 
     /// Lists the commands a sandbox ran, newest first; works while it is stopped.
+    ///
+    /// The local server looks at 2000 records for a page at most: where few of them are wanted, a page may
+    /// be short, or empty, and still have a `nextCursor`.
     ///
     /// # Arguments
     ///
@@ -2321,6 +2447,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `monitoring_off` (409): The sandbox was created with monitoring off.
     /// * `invalid_limit` (400): `limit` is outside its range.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `commandHistory`.
     pub fn command_history(
@@ -2362,6 +2490,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `monitoring_off` (409): The sandbox was created with monitoring off.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getCommand`.
     pub fn get_command(
@@ -2409,6 +2539,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `monitoring_off` (409): The sandbox was created with monitoring off.
     /// * `invalid_limit` (400): `limit` is outside its range.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `commandLogs`.
     pub fn command_logs(
@@ -2453,6 +2585,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `monitoring_off` (409): The sandbox was created with monitoring off.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `processes`.
     pub fn processes(&self, sandbox_id: &str) -> Result<models::ProcessListResponse> {
@@ -2507,6 +2641,8 @@ impl crate::Api {
     ///   409.
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `readFile`.
     pub fn read_file(
@@ -2562,6 +2698,8 @@ impl crate::Api {
     ///   409.
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `writeFile`.
     pub fn write_file(
@@ -2621,6 +2759,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteFile`.
     pub fn delete_file(
@@ -2676,6 +2816,8 @@ impl crate::Api {
     ///   409.
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `artifact`.
     pub fn artifact(
@@ -2717,6 +2859,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `usage`.
     pub fn usage(
@@ -2732,7 +2876,9 @@ impl crate::Api {
     /// Lets the members of the organisation that pays for a sandbox use it; cannot be undone.
     ///
     /// Only its creator may. Doing it again changes nothing. Its creator's sign-ins are wiped at its next
-    /// start; until it was stopped and resumed, members can see and stop it, no more.
+    /// start; until it was stopped and resumed, members can see and stop it, no more. From then on they can
+    /// do everything but change, share, copy, restart or delete it. One that has no environment is open to
+    /// them from the start.
     ///
     /// # Arguments
     ///
@@ -2760,6 +2906,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `not_org_sandbox` (400): No organisation pays for the sandbox.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `share`.
     pub fn share(&self, sandbox_id: &str) -> Result<models::ShareSandboxResponse> {
@@ -2770,7 +2918,10 @@ impl crate::Api {
 
     /// Power-cycles the machine of a sandbox that cannot be reached; its disk is not touched.
     ///
-    /// It takes a minute or two; `health` is ok again when it is done. At most once in 10 minutes.
+    /// It takes a minute or two; `health` is ok again when it is done. At most once in 10 minutes. What
+    /// runs in the sandbox ends, and its commands are lost. It is refused, in this order, with `no_machine`
+    /// when the sandbox is not up, `recover_unsupported`, `too_soon`, `sandbox_is_reachable` and
+    /// `reset_failed`.
     ///
     /// # Arguments
     ///
@@ -2802,6 +2953,8 @@ impl crate::Api {
     /// * `no_machine` (409): The sandbox has no machine.
     /// * `recover_unsupported` (409): The machine cannot be restarted; resume from the last snapshot.
     /// * `reset_failed` (409): The machine did not restart.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `recover`.
     pub fn recover(&self, sandbox_id: &str) -> Result<models::RecoverSandboxResponse> {
@@ -2815,6 +2968,11 @@ impl crate::Api {
     /// With neither `new` nor `conversationId` it goes to the conversation that was active last.
     /// Conversations run side by side up to a number that depends on the memory; further ones wait. Follow
     /// it by its run's status or the sandbox's events.
+    ///
+    /// The hosted service has not written down the rest; the local server does so: the number is half the
+    /// memory in GB, at least one. A prompt for a sandbox that is starting is `sending` until it is up, and
+    /// fails if it never is; one that stops interrupts its prompts. While an agent works the time until the
+    /// auto-stop begins anew. Whether the agent is signed in is said before the sandbox's state.
     ///
     /// # Arguments
     ///
@@ -2849,6 +3007,8 @@ impl crate::Api {
     ///   `setupUrl`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `prompt`.
     pub fn prompt(
@@ -2889,6 +3049,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `promptRunStatus`.
     pub fn prompt_run_status(
@@ -2904,9 +3066,11 @@ impl crate::Api {
 
     /// Lists what agents did in a sandbox, a page at a time, or streams it as server-sent events.
     ///
-    /// The same event comes again with new content while it grows; its id stays. A cursor is the unpadded
-    /// base64url of `<timestamp>:<id>` of an event, so one can be made from any event; one that cannot be
-    /// read is ignored. After the last page, ask again with the last cursor that was not null.
+    /// The same event comes again with new content while it grows; its id stays. The local server lists the
+    /// latest content alone, at the end, with a newer time stamp; no two events of a sandbox have the same.
+    /// A page ends early after 8 MiB of text. A cursor is the unpadded base64url of `<timestamp>:<id>` of
+    /// an event, so one can be made from any event; one that cannot be read is ignored. After the last
+    /// page, ask again with the last cursor that was not null.
     ///
     /// As a stream, each message's id is such a cursor and its data is one event, or an object whose
     /// `events` lists several. The stream goes on after `cursor`, or after `Last-Event-ID`, which wins. It
@@ -2943,6 +3107,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `billing_required` (402): The wallet is empty or blocked.
     /// * `invalid_limit` (400): `limit` is outside its range.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `events`.
     pub fn events(
@@ -2958,9 +3124,11 @@ impl crate::Api {
     /// Streams what agents do in a sandbox as server-sent events, oldest first, and goes on with what
     /// comes.
     ///
-    /// The same event comes again with new content while it grows; its id stays. A cursor is the unpadded
-    /// base64url of `<timestamp>:<id>` of an event, so one can be made from any event; one that cannot be
-    /// read is ignored. After the last page, ask again with the last cursor that was not null.
+    /// The same event comes again with new content while it grows; its id stays. The local server lists the
+    /// latest content alone, at the end, with a newer time stamp; no two events of a sandbox have the same.
+    /// A page ends early after 8 MiB of text. A cursor is the unpadded base64url of `<timestamp>:<id>` of
+    /// an event, so one can be made from any event; one that cannot be read is ignored. After the last
+    /// page, ask again with the last cursor that was not null.
     ///
     /// As a stream, each message's id is such a cursor and its data is one event, or an object whose
     /// `events` lists several. The stream goes on after `cursor`, or after `Last-Event-ID`, which wins. It
@@ -2997,6 +3165,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `billing_required` (402): The wallet is empty or blocked.
     /// * `invalid_limit` (400): `limit` is outside its range.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `eventsStream`.
     pub fn events_stream(
@@ -3039,6 +3209,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `conversations`.
     pub fn conversations(
@@ -3055,6 +3227,10 @@ impl crate::Api {
     /// It is not a run of its own: there is nothing to wait for. `no_running_turn` says why in
     /// `details.reason`: `turn_ended` (with `lastTurn`), `turn_not_started` (try again soon), `no_turn`,
     /// `not_running` or `delivery_failed`.
+    ///
+    /// An agent that takes no messages itself is interrupted and goes on with the message, within the same
+    /// run. A message that a native agent has not taken when it comes to its end is put to it then, and its
+    /// event ends as `native-continued`.
     ///
     /// # Arguments
     ///
@@ -3086,6 +3262,8 @@ impl crate::Api {
     /// * `billing_required` (402): The wallet is empty or blocked.
     /// * `no_running_turn` (409): There is no turn to speak into; details carry `reason`, and `lastTurn`
     ///   when one has ended.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `steer`.
     pub fn steer(
@@ -3099,6 +3277,9 @@ impl crate::Api {
     }
 
     /// Stops the turn of one conversation or, when none is named, of every conversation of the sandbox.
+    ///
+    /// Prompts that wait in those conversations are interrupted with it. Nothing to stop is a success, too.
+    /// The answer comes once nothing of the turns runs any more.
     ///
     /// # Arguments
     ///
@@ -3129,6 +3310,8 @@ impl crate::Api {
     /// * `billing_required` (402): The wallet is empty or blocked.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `interrupt`.
     pub fn interrupt(
@@ -3144,7 +3327,8 @@ impl crate::Api {
     /// Gives the URL of the sandbox's desktop; call again while it is being made.
     ///
     /// Calling again while a desktop is up answers with the same one. The local server has no screen to
-    /// show: it answers with a page of its own on the first call.
+    /// show: the first call says that a desktop is being made, and the URL of the next shows a page that
+    /// says what there is.
     ///
     /// # Arguments
     ///
@@ -3177,6 +3361,8 @@ impl crate::Api {
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
     ///   service has also said it under 400.
     /// * `browser_not_ready` (503): The desktop's browser is still starting.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `desktop`.
     pub fn desktop(
@@ -3218,6 +3404,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `listHostedPorts`.
     pub fn list_hosted_ports(
@@ -3231,8 +3419,10 @@ impl crate::Api {
 
     /// Makes a port of a sandbox reachable from outside.
     ///
-    /// Doing it again answers with the same URL and token; `localhost` is set anew by each call. Unless
-    /// `localhost` is true, the program has to listen on 0.0.0.0.
+    /// Doing it again answers with the same URL and token; `localhost` is set anew by each call, and by the
+    /// local server so is `public`, while a `title` stays until another one is given. Unless `localhost` is
+    /// true, the program has to listen on 0.0.0.0. On the local server a sandbox hosts at most 50 ports,
+    /// and one that is starting is waited for.
     ///
     /// # Arguments
     ///
@@ -3264,6 +3454,8 @@ impl crate::Api {
     /// * `billing_required` (402): The wallet is empty or blocked.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
     ///   service has also said it under 400.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `hostPort`.
     pub fn host_port(
@@ -3306,6 +3498,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `unhostPort`.
     pub fn unhost_port(
@@ -3321,7 +3515,8 @@ impl crate::Api {
     /// Lets the owner of an SSH key sign in to a sandbox, and says where.
     ///
     /// The key is a public one in OpenSSH form; a private key is refused. The port is 22 unless
-    /// `sshEndpoint` gives a host and port.
+    /// `sshEndpoint` gives a host and port. The local server keeps the key but lets nobody sign in: its
+    /// endpoint says so, in the SSH protocol.
     ///
     /// # Arguments
     ///
@@ -3355,6 +3550,8 @@ impl crate::Api {
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
     ///   service has also said it under 400.
     /// * `ssh_host_key_unavailable` (503): The sandbox's host key is not known yet.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `sshKey`.
     pub fn ssh_key(
@@ -3369,7 +3566,9 @@ impl crate::Api {
 
     /// Reads a sandbox's load now.
     ///
-    /// The hosted service has not written down what it answers; the local server answers as described.
+    /// The hosted service has not written down what it answers; the local server answers as described. That
+    /// counts the processes of the sandbox against its type's processors and memory, and its files against
+    /// a disk of 40 GiB.
     ///
     /// # Arguments
     ///
@@ -3398,6 +3597,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
     ///   service has also said it under 400.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `stats`.
     pub fn stats(&self, sandbox_id: &str) -> Result<models::StatsResponse> {
@@ -3410,7 +3611,7 @@ impl crate::Api {
     ///
     /// Samples are taken every 30 seconds and kept for 8 days. A point averages 30 seconds in `1h`, 10
     /// minutes in `24h`, an hour in `1w`. The hosted service has not written down what it answers; the
-    /// local server answers as described.
+    /// local server answers as described. That takes samples from the first command on.
     ///
     /// # Arguments
     ///
@@ -3439,6 +3640,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `monitoring_off` (409): The sandbox was created with monitoring off.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `metrics`.
     pub fn metrics(
@@ -3476,6 +3679,8 @@ impl crate::Api {
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `providerModels`.
     pub fn provider_models(&self) -> Result<models::ProviderModelsResponse> {
@@ -3485,7 +3690,7 @@ impl crate::Api {
 
     /// Lists the wallet's named snapshots, newest first, and how many it may have.
     ///
-    /// The whole list; it is not paged.
+    /// The whole list; it is not paged. The wallet is the one that the call names, else the active one.
     ///
     /// The answer keeps fields it does not know.
     ///
@@ -3519,8 +3724,9 @@ impl crate::Api {
     /// Saves a sandbox's disk under a name; read it until it is ready.
     ///
     /// A sandbox that is up is captured anew, which takes minutes. Under a name in use, the old snapshot is
-    /// replaced once the new one is ready. A named snapshot does not depend on its sandbox and does not
-    /// expire.
+    /// replaced once the new one is ready: until then, and for good when the save fails, the name gives
+    /// what it gave before. A named snapshot does not depend on its sandbox and does not expire. Of two
+    /// calls that save one name at once, one gets `save_in_progress`.
     ///
     /// # Arguments
     ///
@@ -3555,6 +3761,8 @@ impl crate::Api {
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `no_snapshot` (409): The sandbox keeps no snapshots and its disk is gone.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `saveNamedSnapshot`.
     pub fn save_named_snapshot(
@@ -3592,6 +3800,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getNamedSnapshot`.
     pub fn get_named_snapshot(
@@ -3631,6 +3841,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `save_in_progress` (409): A save under that name is under way.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteNamedSnapshot`.
     pub fn delete_named_snapshot(
@@ -3669,6 +3881,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `listSnapshotShares`.
     pub fn list_snapshot_shares(
@@ -3710,6 +3924,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `createSnapshotShare`.
     pub fn create_snapshot_share(
@@ -3749,6 +3965,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `revokeSnapshotShare`.
     pub fn revoke_snapshot_share(
@@ -3791,6 +4009,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `invalid_limit` (400): `limit` is outside its range.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `listSnapshots`.
     pub fn list_snapshots(
@@ -3830,6 +4050,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `invalid_limit` (400): `limit` is outside its range.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `listSandboxSnapshots`.
     pub fn list_sandbox_snapshots(
@@ -3844,7 +4066,9 @@ impl crate::Api {
 
     /// Deletes every snapshot of a sandbox that is not behind a named one, for good.
     ///
-    /// They are gone from every list at once. The sandbox itself and named snapshots stay.
+    /// They are gone from every list at once. The sandbox itself and named snapshots stay. A sandbox that
+    /// is stopped is no newer than its newest snapshot: with none left, it cannot be resumed
+    /// (`no_snapshot`). One call deletes at most 1,000.
     ///
     /// # Arguments
     ///
@@ -3874,6 +4098,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `delete_confirmation_required` (409): The confirmation header is missing or names another id;
     ///   details carry `targetId`.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteSandboxSnapshots`.
     pub fn delete_sandbox_snapshots(
@@ -3915,6 +4141,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getLatestSandboxSnapshot`.
     pub fn get_latest_sandbox_snapshot(
@@ -3927,6 +4155,11 @@ impl crate::Api {
     }
 
     /// Deletes one snapshot for good.
+    ///
+    /// One that others build on cannot be seen any more either, but is kept until those are gone: the
+    /// deletion is then `blocked` in the stage `kept_for_newer_snapshots`. A sandbox that is stopped goes
+    /// back to its newest snapshot that is left. A snapshot behind a named one goes with that, and is not
+    /// found here.
     ///
     /// # Arguments
     ///
@@ -3956,6 +4189,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `delete_confirmation_required` (409): The confirmation header is missing or names another id;
     ///   details carry `targetId`.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteSnapshot`.
     pub fn delete_snapshot(
@@ -3971,7 +4206,9 @@ impl crate::Api {
     /// Lists every file of a snapshot as one flat list.
     ///
     /// Files of the base image are left out; Docker volumes are below `__dockervol__/`. Without a list,
-    /// `treeAvailable` is false and `reason` says why: `legacy_snapshot` or `inventory_too_large`.
+    /// `treeAvailable` is false and `reason` says why: `legacy_snapshot`, `snapshot_not_indexed` or
+    /// `inventory_too_large` (over 1,000,000 entries). Paths begin at the root, without a slash in front;
+    /// folders come before what is in them. After 50,000 entries the list is cut and `truncated`.
     ///
     /// # Arguments
     ///
@@ -3998,6 +4235,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getSnapshotTree`.
     pub fn get_snapshot_tree(
@@ -4011,7 +4250,10 @@ impl crate::Api {
 
     /// Downloads a file of a snapshot as raw bytes, or a folder as a tar archive.
     ///
-    /// Works while the sandbox is stopped.
+    /// Works while the sandbox is stopped. A path begins at the root, with a slash in front or without, and
+    /// leads through no link and no `..`. A file comes with a strong `ETag`; with an `If-Range` of another
+    /// one, and for what is not one range of bytes, all of the file is sent. Links are in an archive as
+    /// links.
     ///
     /// # Arguments
     ///
@@ -4045,6 +4287,8 @@ impl crate::Api {
     /// * `base_image_file` (409): The file belongs to the base image, which snapshots do not hold.
     /// * `is_symlink` (409): The path is a link, which has no content.
     /// * `range_not_satisfiable` (416): The range begins after the end of the file.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getSnapshotFile`.
     pub fn get_snapshot_file(
@@ -4060,7 +4304,10 @@ impl crate::Api {
     /// Gives signed URLs for every piece of a snapshot and those it builds on.
     ///
     /// To rebuild the disk, take the generations in ascending order: put a generation's pieces together,
-    /// decompress them with zstd and unpack the archive; later generations overwrite and delete.
+    /// decompress them with zstd and unpack the archive; later generations overwrite and delete. The
+    /// archive of a generation after the first begins with the file `.deleted`: paths, each ended by a NUL,
+    /// to be removed with all below them before the rest is unpacked. The URLs take GET and a `Range`,
+    /// without a key, until they expire.
     ///
     /// # Arguments
     ///
@@ -4087,6 +4334,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getSnapshotDownload`.
     pub fn get_snapshot_download(
@@ -4142,6 +4391,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `listFiles`.
     pub fn list_files(
@@ -4197,6 +4448,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getFileInfo`.
     pub fn get_file_info(
@@ -4254,6 +4507,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `createFolder`.
     pub fn create_folder(
@@ -4311,6 +4566,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `moveFile`.
     pub fn move_file(
@@ -4368,6 +4625,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `setFilePermissions`.
     pub fn set_file_permissions(
@@ -4424,6 +4683,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `searchFiles`.
     pub fn search_files(
@@ -4480,6 +4741,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `findInFiles`.
     pub fn find_in_files(
@@ -4536,6 +4799,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `replaceInFiles`.
     pub fn replace_in_files(
@@ -4594,6 +4859,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `createUploadUrl`.
     pub fn create_upload_url(
@@ -4652,6 +4919,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `createDownloadUrl`.
     pub fn create_download_url(

@@ -30,6 +30,8 @@ impl crate::Api {
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `me`.
     pub async fn me(&self) -> Result<models::MeResponse> {
@@ -61,6 +63,8 @@ impl crate::Api {
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `listOrganizations`.
     pub async fn list_organizations(&self) -> Result<models::OrgListResponse> {
@@ -100,6 +104,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `invalid_json` (400): The body is not JSON.
     /// * `invalid_name` (400): The name is empty or has characters that are not allowed.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `createOrganization`.
     pub async fn create_organization(
@@ -185,6 +191,7 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `orgMembers`.
     pub async fn org_members(&self, org_id: &str) -> Result<models::OrgMembersResponse> {
@@ -216,6 +223,8 @@ impl crate::Api {
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getDataRetention`.
     pub async fn get_data_retention(
@@ -262,6 +271,8 @@ impl crate::Api {
     /// * `confirmation_required` (400): Turning zero data retention on needs the confirmation, word for
     ///   word.
     /// * `session_required` (403): A person has to be signed in; no API key will do.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `updateDataRetention`.
     pub async fn update_data_retention(
@@ -319,6 +330,9 @@ impl crate::Api {
 
     /// Lists the GitHub repositories the account can reach, by installation, and which are selected.
     ///
+    /// In the order of their numbers at GitHub, which is that of their creation. The local server lists the
+    /// repositories of its world file, and an account with none of them is not connected.
+    ///
     /// # Arguments
     ///
     /// * `request`: see [`ReposParams`](crate::models::ReposParams).
@@ -345,6 +359,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `invalid_limit` (400): `limit` is outside its range.
     /// * `github_not_connected` (409): The account is not connected to GitHub.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `repos`.
     pub async fn repos(
@@ -370,7 +386,10 @@ impl crate::Api {
 
     /// Adds a repository to the default environment, or changes its branch when it is there.
     ///
-    /// Each call makes a new version of the environment. Selecting twice is no conflict.
+    /// Each call makes a new version of the environment. Selecting twice is no conflict. A sandbox that
+    /// starts has a checkout of each repository in a folder of its name in the work folder, unless
+    /// something of that name is there. The local server makes one where its world file names a folder to
+    /// take it from, and lists the others without one.
     ///
     /// # Arguments
     ///
@@ -399,6 +418,8 @@ impl crate::Api {
     /// * `invalid_json` (400): The body is not JSON.
     /// * `repository_not_found` (404): There is no repository of that number that the account can reach.
     /// * `github_not_connected` (409): The account is not connected to GitHub.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `selectRepo`.
     pub async fn select_repo(
@@ -439,6 +460,8 @@ impl crate::Api {
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `apiKeys`.
     pub async fn api_keys(&self) -> Result<models::ApiKeysResponse> {
@@ -479,6 +502,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `invalid_json` (400): The body is not JSON.
     /// * `scoped_api_key_creation_disabled` (503): No keys can be made on this service.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `createScopedApiKey`.
     pub async fn create_scoped_api_key(
@@ -520,6 +545,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `session_required` (403): A person has to be signed in; no API key will do.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `revokeApiKey`.
     pub async fn revoke_api_key(
@@ -562,6 +589,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `session_required` (403): A person has to be signed in; no API key will do.
     /// * `api_key_expired` (409): The key has ended; make a new one.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `rotateApiKey`.
     pub async fn rotate_api_key(
@@ -603,6 +632,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `apiKeyUsage`.
     pub async fn api_key_usage(
@@ -637,6 +668,8 @@ impl crate::Api {
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `listWebhooks`.
     pub async fn list_webhooks(&self) -> Result<models::WebhookListResponse> {
@@ -685,6 +718,8 @@ impl crate::Api {
     /// * `invalid_webhook_url` (400): The URL is not `https` on port 443 with a public address.
     /// * `webhook_exists` (409): The account has an endpoint with that URL.
     /// * `webhook_limit` (409): The account has as many endpoints as it may.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `createWebhook`.
     pub async fn create_webhook(
@@ -723,6 +758,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getWebhook`.
     pub async fn get_webhook(
@@ -767,6 +804,8 @@ impl crate::Api {
     /// * `invalid_json` (400): The body is not JSON.
     /// * `invalid_webhook_url` (400): The URL is not `https` on port 443 with a public address.
     /// * `webhook_exists` (409): The account has an endpoint with that URL.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `updateWebhook`.
     pub async fn update_webhook(
@@ -806,6 +845,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteWebhook`.
     pub async fn delete_webhook(
@@ -847,6 +888,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `rotateWebhookSigningSecret`.
     pub async fn rotate_webhook_signing_secret(
@@ -880,6 +923,8 @@ impl crate::Api {
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getTelemetry`.
     pub async fn get_telemetry(&self) -> Result<models::TelemetryResponse> {
@@ -927,6 +972,8 @@ impl crate::Api {
     /// * `invalid_json` (400): The body is not JSON.
     /// * `invalid_endpoint` (400): The URL is not `https` on port 443 or 4318 with a public address, or a
     ///   header cannot be sent.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `setTelemetry`.
     pub async fn set_telemetry(
@@ -961,6 +1008,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteTelemetry`.
     pub async fn delete_telemetry(&self) -> Result<models::TelemetryResponse> {
@@ -990,6 +1039,8 @@ impl crate::Api {
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `secrets`.
     pub async fn secrets(&self) -> Result<models::SecretsResponse> {
@@ -999,7 +1050,8 @@ impl crate::Api {
 
     /// Replaces all variables and secret files of the default environment; what is left out becomes empty.
     ///
-    /// Pushed to the sandboxes that are up.
+    /// It makes a new version of the environment, and the sandboxes of it that are up, or starting, are
+    /// moved to that; one that cannot be reached keeps the version it has and counts as failed.
     ///
     /// # Arguments
     ///
@@ -1029,6 +1081,8 @@ impl crate::Api {
     /// * `invalid_env` (400): A variable has a bad or reserved name, or there are more than 100, or more
     ///   than 64 KB.
     /// * `invalid_secret_path` (400): The path of a secret file is not inside the work folder.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `updateSecrets`.
     pub async fn update_secrets(
@@ -1042,7 +1096,9 @@ impl crate::Api {
 
     /// Lists the environments with their latest contents and all their versions, newest first.
     ///
-    /// The whole list; it is not paged. `base` is made when it is first asked for.
+    /// The whole list; it is not paged. `base` is made when it is first asked for. They are those of the
+    /// account; the query `org` asks for those that an organisation shares, and neither the header nor the
+    /// active wallet does. Its members use them, its owners change them.
     ///
     /// The answer keeps fields it does not know.
     ///
@@ -1064,6 +1120,8 @@ impl crate::Api {
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `environments`.
     pub async fn environments(&self) -> Result<models::SandboxEnvironmentListResponse> {
@@ -1103,6 +1161,8 @@ impl crate::Api {
     /// * `invalid_json` (400): The body is not JSON.
     /// * `invalid_name` (400): The name is empty or has characters that are not allowed.
     /// * `create_failed` (409): There is an environment of that name.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `createEnvironment`.
     pub async fn create_environment(
@@ -1117,7 +1177,8 @@ impl crate::Api {
     /// Changes an environment; what is left out stays, a list that is given replaces the old one.
     ///
     /// A change of a flag or of contents makes a new version that never changes again; sandboxes that run
-    /// keep theirs. The default flag moves from the environment that had it.
+    /// keep theirs. The default flag moves from the environment that had it. A change that changes nothing
+    /// makes no version.
     ///
     /// # Arguments
     ///
@@ -1155,6 +1216,8 @@ impl crate::Api {
     /// * `update_failed` (400): The change is not possible: the name is taken, or the default environment
     ///   would go.
     /// * `credential_profile_not_found` (404): There is no credential profile of that id.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `updateEnvironment`.
     pub async fn update_environment(
@@ -1199,6 +1262,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `update_failed` (400): The change is not possible: the name is taken, or the default environment
     ///   would go.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteEnvironment`.
     pub async fn delete_environment(
@@ -1212,8 +1277,9 @@ impl crate::Api {
 
     /// Moves the caller's sandboxes from older versions of an environment to its latest.
     ///
-    /// Secrets that the latest version lacks are wiped; sandboxes that are up get the rest at once. An
-    /// empty list moves none.
+    /// Secrets that the latest version lacks are wiped; sandboxes that are up get the rest at once, stopped
+    /// ones when they start. An empty list moves none. One that is up and cannot take them keeps its
+    /// version and counts as failed; what is not the caller's is not counted.
     ///
     /// # Arguments
     ///
@@ -1243,6 +1309,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `invalid_json` (400): The body is not JSON.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `upgradeEnvironment`.
     pub async fn upgrade_environment(
@@ -1293,6 +1361,8 @@ impl crate::Api {
     /// * `invalid_key` (400): The name of a variable has characters that are not allowed.
     /// * `invalid_env` (400): A variable has a bad or reserved name, or there are more than 100, or more
     ///   than 64 KB.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `setEnvironmentVar`.
     pub async fn set_environment_var(
@@ -1351,6 +1421,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `invalid_key` (400): The name of a variable has characters that are not allowed.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteEnvironmentVar`.
     pub async fn delete_environment_var(
@@ -1404,6 +1476,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `invalid_json` (400): The body is not JSON.
     /// * `invalid_secret_path` (400): The path of a secret file is not inside the work folder.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `setEnvironmentSecretFile`.
     pub async fn set_environment_secret_file(
@@ -1454,6 +1528,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `invalid_secret_path` (400): The path of a secret file is not inside the work folder.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteEnvironmentSecretFile`.
     pub async fn delete_environment_secret_file(
@@ -1507,6 +1583,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `invalid_json` (400): The body is not JSON.
     /// * `repository_not_found` (404): There is no repository of that number that the account can reach.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `addEnvironmentRepo`.
     pub async fn add_environment_repo(
@@ -1550,6 +1628,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteEnvironmentRepo`.
     pub async fn delete_environment_repo(
@@ -1568,6 +1648,9 @@ impl crate::Api {
     }
 
     /// Reads how far a deletion has come; poll until it is completed.
+    ///
+    /// A removal that fails is tried again and its stage is `retrying`. A completed deletion can be read
+    /// for 30 days.
     ///
     /// # Arguments
     ///
@@ -1594,6 +1677,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getDeletionOperation`.
     pub async fn get_deletion_operation(
@@ -1779,6 +1864,8 @@ impl crate::Api {
 
     /// Reads one sandbox. One that was cancelled is answered once and then not found.
     ///
+    /// A cancelled sandbox that nobody reads is gone after a day.
+    ///
     /// # Arguments
     ///
     /// * `sandbox_id`: The id of a sandbox. Not empty.
@@ -1804,6 +1891,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `get`.
     pub async fn get(&self, sandbox_id: &str) -> Result<models::SandboxInfoResponse> {
@@ -1812,6 +1901,10 @@ impl crate::Api {
     }
 
     /// Changes the name, the auto-stop or the subdomain; what is left out stays.
+    ///
+    /// A longer name than 120 characters is cut. Of several that want one subdomain the first has it, the
+    /// others are refused with `invalid_name` and change nothing; the old name leads nowhere and can be
+    /// taken.
     ///
     /// # Arguments
     ///
@@ -1843,6 +1936,8 @@ impl crate::Api {
     /// * `invalid_name` (400): The name is empty or has characters that are not allowed.
     /// * `gateway_error` (502): The rename was saved, its routes are not active yet; send the same value
     ///   again.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `update`.
     pub async fn update(
@@ -1886,6 +1981,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `delete_confirmation_required` (409): The confirmation header is missing or names another id;
     ///   details carry `targetId`.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteSandbox`.
     pub async fn delete_sandbox(
@@ -1908,6 +2005,11 @@ impl crate::Api {
 
     /// Saves the disk and archives the sandbox. While a stop is pending, another answers with the same
     /// stop.
+    ///
+    /// When the disk cannot be saved, the stop is `failing` and is tried again every 30 seconds; meanwhile
+    /// the sandbox is up as it was and costs nothing. `force` gives up on saving, also for a stop that goes
+    /// on: what was written since the last snapshot is lost, and without one nothing is left to resume
+    /// from. Whoever can see a sandbox can stop it.
     ///
     /// # Arguments
     ///
@@ -1937,6 +2039,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `invalid_json` (400): The body is not JSON.
     /// * `stop_failed` (400): The sandbox is already archived; details carry it.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `stop`.
     pub async fn stop(
@@ -1950,6 +2054,8 @@ impl crate::Api {
     }
 
     /// Reads a stop operation; old ones stay readable.
+    ///
+    /// One that has ended can be read for 90 days, the last one of a sandbox as long as the sandbox.
     ///
     /// # Arguments
     ///
@@ -1977,6 +2083,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getStop`.
     pub async fn get_stop(
@@ -1995,7 +2103,8 @@ impl crate::Api {
     /// Brings a stopped sandbox back on a fresh machine with the disk it was stopped with.
     ///
     /// Answered before the sandbox is usable. Resuming a sandbox that is already up is refused with
-    /// `sandbox_not_ready`; one whose stop is pending is brought back and the stop ends as superseded.
+    /// `sandbox_not_ready`; one whose stop is pending or failing is brought back and the stop ends as
+    /// superseded.
     ///
     /// # Arguments
     ///
@@ -2041,6 +2150,8 @@ impl crate::Api {
     /// * `out_of_capacity` (503): Creating sandboxes is paused.
     /// * `snapshot_data_expired` (409): The data of the stopped sandbox was removed, 14 days after it
     ///   stopped.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `resume`.
     pub async fn resume(
@@ -2106,6 +2217,8 @@ impl crate::Api {
     /// * `out_of_capacity` (503): Creating sandboxes is paused.
     /// * `snapshot_data_expired` (409): The data of the stopped sandbox was removed, 14 days after it
     ///   stopped.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `fork`.
     pub async fn fork(
@@ -2167,6 +2280,8 @@ impl crate::Api {
     ///   409.
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `command`.
     pub async fn command(
@@ -2230,6 +2345,8 @@ impl crate::Api {
     ///   409.
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `commandStream`.
     pub async fn command_stream(
@@ -2279,6 +2396,8 @@ impl crate::Api {
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
     ///   service has also said it under 400.
     /// * `agent_outdated` (409): The sandbox runs an agent that cannot do this.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `commandStatus`.
     pub async fn command_status(
@@ -2342,6 +2461,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
     ///   service has also said it under 400.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `stopCommand`.
     pub async fn stop_command(
@@ -2396,6 +2517,8 @@ impl crate::Api {
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
     ///   service has also said it under 400.
     /// * `agent_outdated` (409): The sandbox runs an agent that cannot do this.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `attachCommand`.
     pub async fn attach_command(
@@ -2429,6 +2552,9 @@ impl crate::Api {
 
     /// Lists the commands a sandbox ran, newest first; works while it is stopped.
     ///
+    /// The local server looks at 2000 records for a page at most: where few of them are wanted, a page may
+    /// be short, or empty, and still have a `nextCursor`.
+    ///
     /// # Arguments
     ///
     /// * `sandbox_id`: The id of a sandbox. Not empty.
@@ -2457,6 +2583,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `monitoring_off` (409): The sandbox was created with monitoring off.
     /// * `invalid_limit` (400): `limit` is outside its range.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `commandHistory`.
     pub async fn command_history(
@@ -2509,6 +2637,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `monitoring_off` (409): The sandbox was created with monitoring off.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getCommand`.
     pub async fn get_command(
@@ -2558,6 +2688,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `monitoring_off` (409): The sandbox was created with monitoring off.
     /// * `invalid_limit` (400): `limit` is outside its range.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `commandLogs`.
     pub async fn command_logs(
@@ -2615,6 +2747,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `monitoring_off` (409): The sandbox was created with monitoring off.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `processes`.
     pub async fn processes(
@@ -2671,6 +2805,8 @@ impl crate::Api {
     ///   409.
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `readFile`.
     pub async fn read_file(
@@ -2731,6 +2867,8 @@ impl crate::Api {
     ///   409.
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `writeFile`.
     pub async fn write_file(
@@ -2790,6 +2928,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteFile`.
     pub async fn delete_file(
@@ -2850,6 +2990,8 @@ impl crate::Api {
     ///   409.
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `artifact`.
     pub async fn artifact(
@@ -2893,6 +3035,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `usage`.
     pub async fn usage(
@@ -2913,7 +3057,9 @@ impl crate::Api {
     /// Lets the members of the organisation that pays for a sandbox use it; cannot be undone.
     ///
     /// Only its creator may. Doing it again changes nothing. Its creator's sign-ins are wiped at its next
-    /// start; until it was stopped and resumed, members can see and stop it, no more.
+    /// start; until it was stopped and resumed, members can see and stop it, no more. From then on they can
+    /// do everything but change, share, copy, restart or delete it. One that has no environment is open to
+    /// them from the start.
     ///
     /// # Arguments
     ///
@@ -2941,6 +3087,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `not_org_sandbox` (400): No organisation pays for the sandbox.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `share`.
     pub async fn share(&self, sandbox_id: &str) -> Result<models::ShareSandboxResponse> {
@@ -2950,7 +3098,10 @@ impl crate::Api {
 
     /// Power-cycles the machine of a sandbox that cannot be reached; its disk is not touched.
     ///
-    /// It takes a minute or two; `health` is ok again when it is done. At most once in 10 minutes.
+    /// It takes a minute or two; `health` is ok again when it is done. At most once in 10 minutes. What
+    /// runs in the sandbox ends, and its commands are lost. It is refused, in this order, with `no_machine`
+    /// when the sandbox is not up, `recover_unsupported`, `too_soon`, `sandbox_is_reachable` and
+    /// `reset_failed`.
     ///
     /// # Arguments
     ///
@@ -2982,6 +3133,8 @@ impl crate::Api {
     /// * `no_machine` (409): The sandbox has no machine.
     /// * `recover_unsupported` (409): The machine cannot be restarted; resume from the last snapshot.
     /// * `reset_failed` (409): The machine did not restart.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `recover`.
     pub async fn recover(
@@ -2997,6 +3150,11 @@ impl crate::Api {
     /// With neither `new` nor `conversationId` it goes to the conversation that was active last.
     /// Conversations run side by side up to a number that depends on the memory; further ones wait. Follow
     /// it by its run's status or the sandbox's events.
+    ///
+    /// The hosted service has not written down the rest; the local server does so: the number is half the
+    /// memory in GB, at least one. A prompt for a sandbox that is starting is `sending` until it is up, and
+    /// fails if it never is; one that stops interrupts its prompts. While an agent works the time until the
+    /// auto-stop begins anew. Whether the agent is signed in is said before the sandbox's state.
     ///
     /// # Arguments
     ///
@@ -3031,6 +3189,8 @@ impl crate::Api {
     ///   `setupUrl`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `prompt`.
     pub async fn prompt(
@@ -3071,6 +3231,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `promptRunStatus`.
     pub async fn prompt_run_status(
@@ -3088,9 +3250,11 @@ impl crate::Api {
 
     /// Lists what agents did in a sandbox, a page at a time, or streams it as server-sent events.
     ///
-    /// The same event comes again with new content while it grows; its id stays. A cursor is the unpadded
-    /// base64url of `<timestamp>:<id>` of an event, so one can be made from any event; one that cannot be
-    /// read is ignored. After the last page, ask again with the last cursor that was not null.
+    /// The same event comes again with new content while it grows; its id stays. The local server lists the
+    /// latest content alone, at the end, with a newer time stamp; no two events of a sandbox have the same.
+    /// A page ends early after 8 MiB of text. A cursor is the unpadded base64url of `<timestamp>:<id>` of
+    /// an event, so one can be made from any event; one that cannot be read is ignored. After the last
+    /// page, ask again with the last cursor that was not null.
     ///
     /// As a stream, each message's id is such a cursor and its data is one event, or an object whose
     /// `events` lists several. The stream goes on after `cursor`, or after `Last-Event-ID`, which wins. It
@@ -3127,6 +3291,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `billing_required` (402): The wallet is empty or blocked.
     /// * `invalid_limit` (400): `limit` is outside its range.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `events`.
     pub async fn events(
@@ -3154,9 +3320,11 @@ impl crate::Api {
     /// Streams what agents do in a sandbox as server-sent events, oldest first, and goes on with what
     /// comes.
     ///
-    /// The same event comes again with new content while it grows; its id stays. A cursor is the unpadded
-    /// base64url of `<timestamp>:<id>` of an event, so one can be made from any event; one that cannot be
-    /// read is ignored. After the last page, ask again with the last cursor that was not null.
+    /// The same event comes again with new content while it grows; its id stays. The local server lists the
+    /// latest content alone, at the end, with a newer time stamp; no two events of a sandbox have the same.
+    /// A page ends early after 8 MiB of text. A cursor is the unpadded base64url of `<timestamp>:<id>` of
+    /// an event, so one can be made from any event; one that cannot be read is ignored. After the last
+    /// page, ask again with the last cursor that was not null.
     ///
     /// As a stream, each message's id is such a cursor and its data is one event, or an object whose
     /// `events` lists several. The stream goes on after `cursor`, or after `Last-Event-ID`, which wins. It
@@ -3193,6 +3361,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `billing_required` (402): The wallet is empty or blocked.
     /// * `invalid_limit` (400): `limit` is outside its range.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `eventsStream`.
     pub async fn events_stream(
@@ -3247,6 +3417,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `billing_required` (402): The wallet is empty or blocked.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `conversations`.
     pub async fn conversations(
@@ -3262,6 +3434,10 @@ impl crate::Api {
     /// It is not a run of its own: there is nothing to wait for. `no_running_turn` says why in
     /// `details.reason`: `turn_ended` (with `lastTurn`), `turn_not_started` (try again soon), `no_turn`,
     /// `not_running` or `delivery_failed`.
+    ///
+    /// An agent that takes no messages itself is interrupted and goes on with the message, within the same
+    /// run. A message that a native agent has not taken when it comes to its end is put to it then, and its
+    /// event ends as `native-continued`.
     ///
     /// # Arguments
     ///
@@ -3293,6 +3469,8 @@ impl crate::Api {
     /// * `billing_required` (402): The wallet is empty or blocked.
     /// * `no_running_turn` (409): There is no turn to speak into; details carry `reason`, and `lastTurn`
     ///   when one has ended.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `steer`.
     pub async fn steer(
@@ -3306,6 +3484,9 @@ impl crate::Api {
     }
 
     /// Stops the turn of one conversation or, when none is named, of every conversation of the sandbox.
+    ///
+    /// Prompts that wait in those conversations are interrupted with it. Nothing to stop is a success, too.
+    /// The answer comes once nothing of the turns runs any more.
     ///
     /// # Arguments
     ///
@@ -3336,6 +3517,8 @@ impl crate::Api {
     /// * `billing_required` (402): The wallet is empty or blocked.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `interrupt`.
     pub async fn interrupt(
@@ -3353,7 +3536,8 @@ impl crate::Api {
     /// Gives the URL of the sandbox's desktop; call again while it is being made.
     ///
     /// Calling again while a desktop is up answers with the same one. The local server has no screen to
-    /// show: it answers with a page of its own on the first call.
+    /// show: the first call says that a desktop is being made, and the URL of the next shows a page that
+    /// says what there is.
     ///
     /// # Arguments
     ///
@@ -3386,6 +3570,8 @@ impl crate::Api {
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
     ///   service has also said it under 400.
     /// * `browser_not_ready` (503): The desktop's browser is still starting.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `desktop`.
     pub async fn desktop(
@@ -3433,6 +3619,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `listHostedPorts`.
     pub async fn list_hosted_ports(
@@ -3445,8 +3633,10 @@ impl crate::Api {
 
     /// Makes a port of a sandbox reachable from outside.
     ///
-    /// Doing it again answers with the same URL and token; `localhost` is set anew by each call. Unless
-    /// `localhost` is true, the program has to listen on 0.0.0.0.
+    /// Doing it again answers with the same URL and token; `localhost` is set anew by each call, and by the
+    /// local server so is `public`, while a `title` stays until another one is given. Unless `localhost` is
+    /// true, the program has to listen on 0.0.0.0. On the local server a sandbox hosts at most 50 ports,
+    /// and one that is starting is waited for.
     ///
     /// # Arguments
     ///
@@ -3478,6 +3668,8 @@ impl crate::Api {
     /// * `billing_required` (402): The wallet is empty or blocked.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
     ///   service has also said it under 400.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `hostPort`.
     pub async fn host_port(
@@ -3520,6 +3712,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `unhostPort`.
     pub async fn unhost_port(
@@ -3535,7 +3729,8 @@ impl crate::Api {
     /// Lets the owner of an SSH key sign in to a sandbox, and says where.
     ///
     /// The key is a public one in OpenSSH form; a private key is refused. The port is 22 unless
-    /// `sshEndpoint` gives a host and port.
+    /// `sshEndpoint` gives a host and port. The local server keeps the key but lets nobody sign in: its
+    /// endpoint says so, in the SSH protocol.
     ///
     /// # Arguments
     ///
@@ -3569,6 +3764,8 @@ impl crate::Api {
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
     ///   service has also said it under 400.
     /// * `ssh_host_key_unavailable` (503): The sandbox's host key is not known yet.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `sshKey`.
     pub async fn ssh_key(
@@ -3583,7 +3780,9 @@ impl crate::Api {
 
     /// Reads a sandbox's load now.
     ///
-    /// The hosted service has not written down what it answers; the local server answers as described.
+    /// The hosted service has not written down what it answers; the local server answers as described. That
+    /// counts the processes of the sandbox against its type's processors and memory, and its files against
+    /// a disk of 40 GiB.
     ///
     /// # Arguments
     ///
@@ -3612,6 +3811,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
     ///   service has also said it under 400.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `stats`.
     pub async fn stats(&self, sandbox_id: &str) -> Result<models::StatsResponse> {
@@ -3623,7 +3824,7 @@ impl crate::Api {
     ///
     /// Samples are taken every 30 seconds and kept for 8 days. A point averages 30 seconds in `1h`, 10
     /// minutes in `24h`, an hour in `1w`. The hosted service has not written down what it answers; the
-    /// local server answers as described.
+    /// local server answers as described. That takes samples from the first command on.
     ///
     /// # Arguments
     ///
@@ -3652,6 +3853,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `monitoring_off` (409): The sandbox was created with monitoring off.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `metrics`.
     pub async fn metrics(
@@ -3689,6 +3892,8 @@ impl crate::Api {
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `providerModels`.
     pub async fn provider_models(&self) -> Result<models::ProviderModelsResponse> {
@@ -3698,7 +3903,7 @@ impl crate::Api {
 
     /// Lists the wallet's named snapshots, newest first, and how many it may have.
     ///
-    /// The whole list; it is not paged.
+    /// The whole list; it is not paged. The wallet is the one that the call names, else the active one.
     ///
     /// The answer keeps fields it does not know.
     ///
@@ -3734,8 +3939,9 @@ impl crate::Api {
     /// Saves a sandbox's disk under a name; read it until it is ready.
     ///
     /// A sandbox that is up is captured anew, which takes minutes. Under a name in use, the old snapshot is
-    /// replaced once the new one is ready. A named snapshot does not depend on its sandbox and does not
-    /// expire.
+    /// replaced once the new one is ready: until then, and for good when the save fails, the name gives
+    /// what it gave before. A named snapshot does not depend on its sandbox and does not expire. Of two
+    /// calls that save one name at once, one gets `save_in_progress`.
     ///
     /// # Arguments
     ///
@@ -3770,6 +3976,8 @@ impl crate::Api {
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `no_snapshot` (409): The sandbox keeps no snapshots and its disk is gone.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `saveNamedSnapshot`.
     pub async fn save_named_snapshot(
@@ -3808,6 +4016,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getNamedSnapshot`.
     pub async fn get_named_snapshot(
@@ -3846,6 +4056,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `save_in_progress` (409): A save under that name is under way.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteNamedSnapshot`.
     pub async fn delete_named_snapshot(
@@ -3883,6 +4095,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `listSnapshotShares`.
     pub async fn list_snapshot_shares(
@@ -3923,6 +4137,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `createSnapshotShare`.
     pub async fn create_snapshot_share(
@@ -3961,6 +4177,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `revokeSnapshotShare`.
     pub async fn revoke_snapshot_share(
@@ -4005,6 +4223,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `invalid_limit` (400): `limit` is outside its range.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `listSnapshots`.
     pub async fn list_snapshots(
@@ -4054,6 +4274,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `invalid_limit` (400): `limit` is outside its range.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `listSandboxSnapshots`.
     pub async fn list_sandbox_snapshots(
@@ -4079,7 +4301,9 @@ impl crate::Api {
 
     /// Deletes every snapshot of a sandbox that is not behind a named one, for good.
     ///
-    /// They are gone from every list at once. The sandbox itself and named snapshots stay.
+    /// They are gone from every list at once. The sandbox itself and named snapshots stay. A sandbox that
+    /// is stopped is no newer than its newest snapshot: with none left, it cannot be resumed
+    /// (`no_snapshot`). One call deletes at most 1,000.
     ///
     /// # Arguments
     ///
@@ -4109,6 +4333,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `delete_confirmation_required` (409): The confirmation header is missing or names another id;
     ///   details carry `targetId`.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteSandboxSnapshots`.
     pub async fn delete_sandbox_snapshots(
@@ -4157,6 +4383,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getLatestSandboxSnapshot`.
     pub async fn get_latest_sandbox_snapshot(
@@ -4169,6 +4397,11 @@ impl crate::Api {
     }
 
     /// Deletes one snapshot for good.
+    ///
+    /// One that others build on cannot be seen any more either, but is kept until those are gone: the
+    /// deletion is then `blocked` in the stage `kept_for_newer_snapshots`. A sandbox that is stopped goes
+    /// back to its newest snapshot that is left. A snapshot behind a named one goes with that, and is not
+    /// found here.
     ///
     /// # Arguments
     ///
@@ -4198,6 +4431,8 @@ impl crate::Api {
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `delete_confirmation_required` (409): The confirmation header is missing or names another id;
     ///   details carry `targetId`.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `deleteSnapshot`.
     pub async fn delete_snapshot(
@@ -4222,7 +4457,9 @@ impl crate::Api {
     /// Lists every file of a snapshot as one flat list.
     ///
     /// Files of the base image are left out; Docker volumes are below `__dockervol__/`. Without a list,
-    /// `treeAvailable` is false and `reason` says why: `legacy_snapshot` or `inventory_too_large`.
+    /// `treeAvailable` is false and `reason` says why: `legacy_snapshot`, `snapshot_not_indexed` or
+    /// `inventory_too_large` (over 1,000,000 entries). Paths begin at the root, without a slash in front;
+    /// folders come before what is in them. After 50,000 entries the list is cut and `truncated`.
     ///
     /// # Arguments
     ///
@@ -4249,6 +4486,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getSnapshotTree`.
     pub async fn get_snapshot_tree(
@@ -4262,7 +4501,10 @@ impl crate::Api {
 
     /// Downloads a file of a snapshot as raw bytes, or a folder as a tar archive.
     ///
-    /// Works while the sandbox is stopped.
+    /// Works while the sandbox is stopped. A path begins at the root, with a slash in front or without, and
+    /// leads through no link and no `..`. A file comes with a strong `ETag`; with an `If-Range` of another
+    /// one, and for what is not one range of bytes, all of the file is sent. Links are in an archive as
+    /// links.
     ///
     /// # Arguments
     ///
@@ -4296,6 +4538,8 @@ impl crate::Api {
     /// * `base_image_file` (409): The file belongs to the base image, which snapshots do not hold.
     /// * `is_symlink` (409): The path is a link, which has no content.
     /// * `range_not_satisfiable` (416): The range begins after the end of the file.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getSnapshotFile`.
     pub async fn get_snapshot_file(
@@ -4321,7 +4565,10 @@ impl crate::Api {
     /// Gives signed URLs for every piece of a snapshot and those it builds on.
     ///
     /// To rebuild the disk, take the generations in ascending order: put a generation's pieces together,
-    /// decompress them with zstd and unpack the archive; later generations overwrite and delete.
+    /// decompress them with zstd and unpack the archive; later generations overwrite and delete. The
+    /// archive of a generation after the first begins with the file `.deleted`: paths, each ended by a NUL,
+    /// to be removed with all below them before the rest is unpacked. The URLs take GET and a `Range`,
+    /// without a key, until they expire.
     ///
     /// # Arguments
     ///
@@ -4348,6 +4595,8 @@ impl crate::Api {
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getSnapshotDownload`.
     pub async fn get_snapshot_download(
@@ -4403,6 +4652,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `listFiles`.
     pub async fn list_files(
@@ -4458,6 +4709,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `getFileInfo`.
     pub async fn get_file_info(
@@ -4515,6 +4768,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `createFolder`.
     pub async fn create_folder(
@@ -4572,6 +4827,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `moveFile`.
     pub async fn move_file(
@@ -4629,6 +4886,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `setFilePermissions`.
     pub async fn set_file_permissions(
@@ -4686,6 +4945,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `searchFiles`.
     pub async fn search_files(
@@ -4751,6 +5012,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `findInFiles`.
     pub async fn find_in_files(
@@ -4817,6 +5080,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `replaceInFiles`.
     pub async fn replace_in_files(
@@ -4875,6 +5140,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `createUploadUrl`.
     pub async fn create_upload_url(
@@ -4933,6 +5200,8 @@ impl crate::Api {
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `not_org_member` (403): The organisation exists but the caller is not in it.
+    /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
     /// Sandboxer HTTP API v1, `createDownloadUrl`.
     pub async fn create_download_url(

@@ -373,6 +373,8 @@ impl Operation {
                         "method_not_allowed",
                         "body_too_large",
                         "internal_error",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -395,6 +397,8 @@ impl Operation {
                         "method_not_allowed",
                         "body_too_large",
                         "internal_error",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -419,6 +423,8 @@ impl Operation {
                         "internal_error",
                         "invalid_json",
                         "invalid_name",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -468,6 +474,7 @@ impl Operation {
                         "internal_error",
                         "not_found",
                         "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -490,6 +497,8 @@ impl Operation {
                         "method_not_allowed",
                         "body_too_large",
                         "internal_error",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -515,6 +524,8 @@ impl Operation {
                         "invalid_json",
                         "confirmation_required",
                         "session_required",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -563,6 +574,8 @@ impl Operation {
                         "internal_error",
                         "invalid_limit",
                         "github_not_connected",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -588,6 +601,8 @@ impl Operation {
                         "invalid_json",
                         "repository_not_found",
                         "github_not_connected",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -610,6 +625,8 @@ impl Operation {
                         "method_not_allowed",
                         "body_too_large",
                         "internal_error",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -634,6 +651,8 @@ impl Operation {
                         "internal_error",
                         "invalid_json",
                         "scoped_api_key_creation_disabled",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -658,6 +677,8 @@ impl Operation {
                         "internal_error",
                         "not_found",
                         "session_required",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -683,6 +704,8 @@ impl Operation {
                         "not_found",
                         "session_required",
                         "api_key_expired",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -706,6 +729,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -728,6 +753,8 @@ impl Operation {
                         "method_not_allowed",
                         "body_too_large",
                         "internal_error",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -754,6 +781,8 @@ impl Operation {
                         "invalid_webhook_url",
                         "webhook_exists",
                         "webhook_limit",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -777,6 +806,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -803,6 +834,8 @@ impl Operation {
                         "invalid_json",
                         "invalid_webhook_url",
                         "webhook_exists",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -826,6 +859,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -849,6 +884,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -871,6 +908,8 @@ impl Operation {
                         "method_not_allowed",
                         "body_too_large",
                         "internal_error",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -895,6 +934,8 @@ impl Operation {
                         "internal_error",
                         "invalid_json",
                         "invalid_endpoint",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -918,6 +959,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -940,6 +983,8 @@ impl Operation {
                         "method_not_allowed",
                         "body_too_large",
                         "internal_error",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -965,6 +1010,8 @@ impl Operation {
                         "invalid_json",
                         "invalid_env",
                         "invalid_secret_path",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -987,6 +1034,8 @@ impl Operation {
                         "method_not_allowed",
                         "body_too_large",
                         "internal_error",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1012,6 +1061,8 @@ impl Operation {
                         "invalid_json",
                         "invalid_name",
                         "create_failed",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1042,6 +1093,8 @@ impl Operation {
                         "repository_not_found",
                         "update_failed",
                         "credential_profile_not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1066,6 +1119,8 @@ impl Operation {
                         "internal_error",
                         "not_found",
                         "update_failed",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1090,6 +1145,8 @@ impl Operation {
                         "internal_error",
                         "not_found",
                         "invalid_json",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1116,6 +1173,8 @@ impl Operation {
                         "invalid_json",
                         "invalid_key",
                         "invalid_env",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1140,6 +1199,8 @@ impl Operation {
                         "internal_error",
                         "not_found",
                         "invalid_key",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1165,6 +1226,8 @@ impl Operation {
                         "not_found",
                         "invalid_json",
                         "invalid_secret_path",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1189,6 +1252,8 @@ impl Operation {
                         "internal_error",
                         "not_found",
                         "invalid_secret_path",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1214,6 +1279,8 @@ impl Operation {
                         "not_found",
                         "invalid_json",
                         "repository_not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1237,6 +1304,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1260,6 +1329,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1380,6 +1451,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1406,6 +1479,8 @@ impl Operation {
                         "invalid_json",
                         "invalid_name",
                         "gateway_error",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1430,6 +1505,8 @@ impl Operation {
                         "internal_error",
                         "not_found",
                         "delete_confirmation_required",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1455,6 +1532,8 @@ impl Operation {
                         "not_found",
                         "invalid_json",
                         "stop_failed",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1478,6 +1557,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1515,6 +1596,8 @@ impl Operation {
                         "no_ready_machine",
                         "out_of_capacity",
                         "snapshot_data_expired",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1555,6 +1638,8 @@ impl Operation {
                         "no_ready_machine",
                         "out_of_capacity",
                         "snapshot_data_expired",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1587,6 +1672,8 @@ impl Operation {
                         "machine_not_running",
                         "sandbox_direct_failed",
                         "boat_restoring",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1619,6 +1706,8 @@ impl Operation {
                         "machine_not_running",
                         "sandbox_direct_failed",
                         "boat_restoring",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1644,6 +1733,8 @@ impl Operation {
                         "not_found",
                         "machine_not_running",
                         "agent_outdated",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1668,6 +1759,8 @@ impl Operation {
                         "internal_error",
                         "not_found",
                         "machine_not_running",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1693,6 +1786,8 @@ impl Operation {
                         "not_found",
                         "machine_not_running",
                         "agent_outdated",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1718,6 +1813,8 @@ impl Operation {
                         "not_found",
                         "monitoring_off",
                         "invalid_limit",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1742,6 +1839,8 @@ impl Operation {
                         "internal_error",
                         "not_found",
                         "monitoring_off",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1767,6 +1866,8 @@ impl Operation {
                         "not_found",
                         "monitoring_off",
                         "invalid_limit",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1791,6 +1892,8 @@ impl Operation {
                         "internal_error",
                         "not_found",
                         "monitoring_off",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1822,6 +1925,8 @@ impl Operation {
                         "sandbox_not_ready",
                         "sandbox_direct_failed",
                         "boat_restoring",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1853,6 +1958,8 @@ impl Operation {
                         "sandbox_not_ready",
                         "sandbox_direct_failed",
                         "boat_restoring",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1884,6 +1991,8 @@ impl Operation {
                         "machine_not_running",
                         "sandbox_not_ready",
                         "sandbox_direct_failed",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1915,6 +2024,8 @@ impl Operation {
                         "sandbox_not_ready",
                         "sandbox_direct_failed",
                         "boat_restoring",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1938,6 +2049,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1962,6 +2075,8 @@ impl Operation {
                         "internal_error",
                         "not_found",
                         "not_org_sandbox",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -1990,6 +2105,8 @@ impl Operation {
                         "no_machine",
                         "recover_unsupported",
                         "reset_failed",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2018,6 +2135,8 @@ impl Operation {
                         "fast_mode_not_supported",
                         "provider_not_configured",
                         "sandbox_not_ready",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2041,6 +2160,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2066,6 +2187,8 @@ impl Operation {
                         "not_found",
                         "billing_required",
                         "invalid_limit",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2091,6 +2214,8 @@ impl Operation {
                         "not_found",
                         "billing_required",
                         "invalid_limit",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2115,6 +2240,8 @@ impl Operation {
                         "internal_error",
                         "not_found",
                         "billing_required",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2141,6 +2268,8 @@ impl Operation {
                         "invalid_json",
                         "billing_required",
                         "no_running_turn",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2166,6 +2295,8 @@ impl Operation {
                         "not_found",
                         "billing_required",
                         "sandbox_not_ready",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2193,6 +2324,8 @@ impl Operation {
                         "billing_required",
                         "machine_not_running",
                         "browser_not_ready",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2216,6 +2349,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2242,6 +2377,8 @@ impl Operation {
                         "invalid_json",
                         "billing_required",
                         "machine_not_running",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2265,6 +2402,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2293,6 +2432,8 @@ impl Operation {
                         "billing_required",
                         "machine_not_running",
                         "ssh_host_key_unavailable",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2320,6 +2461,8 @@ impl Operation {
                         "machine_not_running",
                         "sandbox_starting",
                         "sandbox_not_ready",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2347,6 +2490,8 @@ impl Operation {
                         "machine_not_running",
                         "sandbox_starting",
                         "sandbox_not_ready",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2371,6 +2516,8 @@ impl Operation {
                         "internal_error",
                         "not_found",
                         "machine_not_running",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2395,6 +2542,8 @@ impl Operation {
                         "internal_error",
                         "not_found",
                         "monitoring_off",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2417,6 +2566,8 @@ impl Operation {
                         "method_not_allowed",
                         "body_too_large",
                         "internal_error",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2471,6 +2622,8 @@ impl Operation {
                         "named_snapshot_limit",
                         "sandbox_not_ready",
                         "no_snapshot",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2494,6 +2647,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2518,6 +2673,8 @@ impl Operation {
                         "internal_error",
                         "not_found",
                         "save_in_progress",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2541,6 +2698,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2564,6 +2723,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2587,6 +2748,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2610,6 +2773,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "invalid_limit",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2634,6 +2799,8 @@ impl Operation {
                         "internal_error",
                         "not_found",
                         "invalid_limit",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2658,6 +2825,8 @@ impl Operation {
                         "internal_error",
                         "not_found",
                         "delete_confirmation_required",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2681,6 +2850,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2705,6 +2876,8 @@ impl Operation {
                         "internal_error",
                         "not_found",
                         "delete_confirmation_required",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2728,6 +2901,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2757,6 +2932,8 @@ impl Operation {
                         "base_image_file",
                         "is_symlink",
                         "range_not_satisfiable",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2780,6 +2957,8 @@ impl Operation {
                         "body_too_large",
                         "internal_error",
                         "not_found",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2811,6 +2990,8 @@ impl Operation {
                         "machine_not_running",
                         "sandbox_not_ready",
                         "sandbox_direct_failed",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2841,6 +3022,8 @@ impl Operation {
                         "machine_not_running",
                         "sandbox_not_ready",
                         "sandbox_direct_failed",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2873,6 +3056,8 @@ impl Operation {
                         "machine_not_running",
                         "sandbox_not_ready",
                         "sandbox_direct_failed",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2905,6 +3090,8 @@ impl Operation {
                         "machine_not_running",
                         "sandbox_not_ready",
                         "sandbox_direct_failed",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2937,6 +3124,8 @@ impl Operation {
                         "machine_not_running",
                         "sandbox_not_ready",
                         "sandbox_direct_failed",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2968,6 +3157,8 @@ impl Operation {
                         "machine_not_running",
                         "sandbox_not_ready",
                         "sandbox_direct_failed",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -2999,6 +3190,8 @@ impl Operation {
                         "machine_not_running",
                         "sandbox_not_ready",
                         "sandbox_direct_failed",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -3029,6 +3222,8 @@ impl Operation {
                         "machine_not_running",
                         "sandbox_not_ready",
                         "sandbox_direct_failed",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -3059,6 +3254,8 @@ impl Operation {
                         "machine_not_running",
                         "sandbox_not_ready",
                         "sandbox_direct_failed",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }
@@ -3090,6 +3287,8 @@ impl Operation {
                         "machine_not_running",
                         "sandbox_not_ready",
                         "sandbox_direct_failed",
+                        "not_org_member",
+                        "ambiguous_org",
                     ],
                 }
             }

@@ -30,6 +30,8 @@ pub(super) struct Question<'a> {
     conversation: Option<&'a str>,
     /// Events from before this, in milliseconds, are none of its own.
     since: Option<i64>,
+    /// When it was asked, in milliseconds.
+    asked: Option<i64>,
 }
 
 impl<'a> Question<'a> {
@@ -40,10 +42,10 @@ impl<'a> Question<'a> {
         run: &PromptRun,
     ) -> Self {
         let created = run.created_at.as_ref().and_then(|created| created.to_system_time());
-        let since = created
-            .and_then(|created| created.duration_since(UNIX_EPOCH).ok())
-            .and_then(|created| i64::try_from(created.saturating_sub(SLACK).as_millis()).ok());
-        Self { sandbox, prompt_id, conversation, since }
+        let created = created.and_then(|created| created.duration_since(UNIX_EPOCH).ok());
+        let millis = |time: Duration| i64::try_from(time.as_millis()).ok();
+        let since = created.and_then(|created| millis(created.saturating_sub(SLACK)));
+        Self { sandbox, prompt_id, conversation, since, asked: created.and_then(millis) }
     }
 
     /// The final answer.
@@ -51,7 +53,8 @@ impl<'a> Question<'a> {
         let mut looks = 1;
         loop {
             let mut search = Search::default();
-            self.backwards("prompt,response", |event| search.is_over(event, self.prompt_id)).await?;
+            self.backwards("prompt,response", |event| search.is_over(event, self.prompt_id, self.asked))
+                .await?;
             if !search.grows || looks == LOOKS {
                 return Ok(search.found.unwrap_or_default());
             }
@@ -117,10 +120,11 @@ struct Search {
 
 impl Search {
     /// Takes the next older event; whether no older one matters.
-    fn is_over(&mut self, event: &Event, prompt_id: &str) -> bool {
+    fn is_over(&mut self, event: &Event, prompt_id: &str, asked: Option<i64>) -> bool {
         let Some(response) = event.as_response() else {
-            // The oldest of its events.
-            return event.id() == Some(prompt_id);
+            // The oldest of its events, unless it was moved to where it was last changed.
+            let moved = asked.zip(event.timestamp()).is_some_and(|(asked, time)| time > asked);
+            return event.id() == Some(prompt_id) && !moved;
         };
         let latest = event.id().is_none_or(|id| self.seen.insert(id.to_owned()));
         let own = event.task_id() == Some(prompt_id);

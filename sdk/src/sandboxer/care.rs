@@ -109,11 +109,9 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// # server.on(Operation::CommandHistory).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "command.list", "commands": [], "nextCursor": null})));
     /// use sandboxer::HistoryOptions;
     ///
     /// let mut history = sandbox.history(HistoryOptions::new().commands().query("echo").limit(10));
@@ -152,11 +150,9 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// # server.on(Operation::Processes).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "process.list", "live": true, "sampledAt": null, "total": 0, "processes": []})));
     /// let list = sandbox.processes().await?;
     /// println!("{} processes, {} of them listed", list.total, list.processes.len());
     /// # Ok(()) }
@@ -173,11 +169,9 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// # server.on(Operation::Stats)
-    /// #     .reply(Reply::json(serde_json::json!({"ok": true, "type": "sandbox.stats", "cpu": 12.5})));
     /// let stats = sandbox.stats().await?;
     /// println!("{} % busy", stats.cpu.unwrap_or_default());
     /// # Ok(()) }
@@ -194,11 +188,9 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// # server.on(Operation::Metrics).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "sandbox.metrics", "window": "24h", "points": []})));
     /// use sandboxer::MetricsWindow;
     ///
     /// for point in sandbox.metrics(MetricsWindow::Day).await?.points.unwrap_or_default() {
@@ -220,11 +212,12 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
-    /// # let server = MockServer::start(); let client = server.client();
+    /// # use sandboxer_mock_server::{MockServer, WorldSeed};
+    /// # let world = WorldSeed::from_toml("[[organisations]]\nname = 'Acme'\nmembers = [{ account = 'local' }]");
+    /// # let server = MockServer::builder().world(world.unwrap()).start().unwrap();
+    /// # let client = server.client();
+    /// # let client = client.with(sandboxer::CallOptions::new().org("Acme"));
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// # server.on(Operation::Share).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "sandbox.shared", "restartRequired": true})));
     /// if sandbox.share().await?.restart_required == Some(true) {
     ///     sandbox.stop().await?;
     ///     sandbox.resume(sandboxer::Resume::new()).await?;
@@ -249,11 +242,10 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::{MockServer, Scenario};
     /// # let server = MockServer::start(); let client = server.client();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// # server.on(Operation::Recover).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "sandbox.recovering", "status": "recovering"})));
+    /// # server.world().set_scenario_for(sandbox.id(), Scenario::Unreachable, true).unwrap();
     /// let answer = sandbox.recover().await?;
     /// println!("{}", answer.message.unwrap_or_default());
     /// # Ok(()) }
@@ -276,11 +268,8 @@ impl AsyncSandboxer {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::MetricsSummary).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "sandbox.metrics_summary", "window": "1h", "sandboxes": [
-    /// #         {"sandboxId": "bx_1", "points": [{"t": 1, "cpu": 2.5, "mem": 10.0, "disk": 1.0, "io": 0.0}]}]})));
     /// use sandboxer::MetricsWindow;
     ///
     /// for sandbox in client.metrics_summary(MetricsWindow::Hour, &[]).await? {

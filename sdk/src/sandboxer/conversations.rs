@@ -18,13 +18,13 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::Conversations).reply(Reply::json(serde_json::json!({"ok": true, "type": "conversation.list",
-    /// #     "id": "x", "conversations": [{"id": "c1", "current": true, "running": false, "prompts": 2}]})));
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// let run = sandbox.prompt("fix the failing test").await?;
     /// let conversations = sandbox.conversations().await?;
-    /// assert_eq!((conversations[0].id.as_str(), conversations[0].current), ("c1", true));
+    /// assert_eq!(Some(conversations[0].id.as_str()), run.conversation_id());
+    /// assert!(conversations[0].current);
     /// # Ok(()) }
     /// ```
     pub async fn conversations(&self) -> Result<Vec<Conversation>> {
@@ -43,12 +43,13 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::Steer).reply(Reply::json(serde_json::json!({"ok": true, "type": "prompt.steered", "id": "x",
-    /// #     "conversationId": "c1", "promptId": "s1", "native": true, "mode": "native", "status": "steered"})));
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// let steered = sandbox.steer("skip the slow tests", Some("c1")).await?;
+    /// # server.set_agent(|turn| async move { turn.next_steer().await; Ok(()) });
+    /// # let run = sandbox.prompt("run the tests").await?;
+    /// # while run.status().await?.status != sandboxer::models::PromptRunStatus::Running {}
+    /// let steered = sandbox.steer("skip the slow tests", None).await?;
     /// assert!(steered.native);
     /// # Ok(()) }
     /// ```
@@ -74,13 +75,13 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::Interrupt).reply(Reply::json(serde_json::json!({"ok": true, "type": "sandbox.interrupted",
-    /// #     "id": "x", "status": "interrupted", "conversationId": "c1"})));
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// let stopped = sandbox.interrupt("c1").await?;
-    /// assert_eq!(stopped.conversation_id.as_deref(), Some("c1"));
+    /// let run = sandbox.prompt("count to a million").await?;
+    /// let conversation = run.conversation_id().unwrap();
+    /// let stopped = sandbox.interrupt(conversation).await?;
+    /// assert_eq!(stopped.conversation_id.as_deref(), Some(conversation));
     /// # Ok(()) }
     /// ```
     pub async fn interrupt(&self, conversation: &str) -> Result<SandboxActionResponse> {
@@ -96,10 +97,8 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::Interrupt).reply(Reply::json(serde_json::json!({"ok": true, "type": "sandbox.interrupted",
-    /// #     "id": "x", "status": "interrupted"})));
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
     /// assert_eq!(sandbox.interrupt_all().await?.status, "interrupted");
     /// # Ok(()) }
@@ -118,12 +117,10 @@ impl AsyncSandboxer {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::ProviderModels).reply(Reply::json(serde_json::json!({"ok": true, "type": "provider.models",
-    /// #     "providers": [{"provider": "codex", "defaultModel": "m", "models": []}]})));
     /// let catalog = client.provider_models().await?;
-    /// assert_eq!(catalog.providers[0].default_model.as_deref(), Some("m"));
+    /// assert!(catalog.providers.iter().any(|agent| agent.provider.as_str() == "codex"));
     /// # Ok(()) }
     /// ```
     pub async fn provider_models(&self) -> Result<ProviderModelsResponse> {

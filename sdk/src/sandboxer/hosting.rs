@@ -130,13 +130,11 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// # server.on(Operation::HostPort).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "port.hosted", "port": 3000, "url": "https://calm-3000.box.example/?_token=hush"})));
     /// let url = sandbox.host(3000).await?;
-    /// assert_eq!(url.to_string(), "https://calm-3000.box.example/[redacted]"); // `expose` tells all of it
+    /// assert!(url.to_string().ends_with("/[redacted]")); // `expose` tells all of it
     /// # Ok(()) }
     /// ```
     pub async fn host(&self, port: u16) -> Result<SecretUrl> {
@@ -153,11 +151,9 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// # server.on(Operation::HostPort).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "port.hosted", "port": 8080, "url": "https://calm-8080.box.example/"})));
     /// use sandboxer::Host;
     ///
     /// let url = sandbox.host_with(8080, Host::new().public(true).localhost(true)).await?;
@@ -181,11 +177,9 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// # server.on(Operation::UnhostPort)
-    /// #     .reply(Reply::json(serde_json::json!({"ok": true, "type": "port.unhosted"})));
     /// sandbox.unhost(3000).await?;
     /// # Ok(()) }
     /// ```
@@ -201,11 +195,9 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// # server.on(Operation::ListHostedPorts).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "port.list", "ports": [{"port": 3000, "url": "https://calm-3000.box.example/"}]})));
     /// for hosted in sandbox.hosted_ports().await? {
     ///     println!("{} is reachable: {:?}", hosted.port, hosted.access);
     /// }
@@ -227,11 +219,9 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// # server.on(Operation::SshKey).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "ssh_key.configured", "success": true, "machineIp": "192.0.2.7", "sshUser": "user"})));
     /// let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f me@example.org";
     /// let login = sandbox.ssh_key(key).await?;
     /// println!("ssh {}@{}", login.ssh_user.unwrap_or_default(), login.machine_ip.unwrap_or_default());
@@ -257,15 +247,13 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// # server.on(Operation::Desktop).reply(Reply::json(serde_json::json!({
-    /// #     "ok": true, "type": "desktop.url", "success": true, "desktopUrl": "https://calm-desktop.box.example/?t=hush"})));
     /// use sandboxer::Desktop;
     ///
     /// let url = sandbox.desktop(Desktop::new().theme("dark")).await?;
-    /// assert!(!format!("{url} {url:?}").contains("hush"));
+    /// assert!(!format!("{url} {url:?}").contains("_token"));
     /// # Ok(()) }
     /// ```
     pub async fn desktop(&self, options: Desktop) -> Result<SecretUrl> {

@@ -36,10 +36,10 @@ const RESERVED: [&str; 8] = ["latest", "tree", "pull", "rm", "save", "current", 
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-/// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+/// # use sandboxer_mock_server::MockServer;
 /// # let server = MockServer::start(); let client = server.client();
-/// # server.on(Operation::ListNamedSnapshots).reply(Reply::json(serde_json::json!({"ok": true,
-/// #     "type": "snapshot.named.list", "snapshots": [], "allowance": {"free": 10, "used": 0}})));
+/// # let sandbox = client.create(sandboxer::Create::new()).await?;
+/// # client.named_snapshots().save(sandbox.id(), "base").await?;
 /// let list = client.named_snapshots().list().await?;
 /// for snapshot in &list.snapshots {
 ///     println!("{}: {}", snapshot.name, snapshot.status);
@@ -60,10 +60,10 @@ impl AsyncNamedSnapshots {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::ListNamedSnapshots).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.named.list", "snapshots": [], "allowance": {"free": 10, "used": 0}})));
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # client.named_snapshots().save(sandbox.id(), "base").await?;
     /// assert_eq!(client.named_snapshots().list().await?.allowance.and_then(|allowance| allowance.free), Some(10));
     /// # Ok(()) }
     /// ```
@@ -79,11 +79,10 @@ impl AsyncNamedSnapshots {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::GetNamedSnapshot).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.named.info", "snapshot": {"name": "base", "status": "ready",
-    /// #     "sourceSandboxId": "bx_22222222", "createdAt": "2026-01-01T00:00:00Z"}})));
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # sandbox.snapshot("base").await?;
     /// use sandboxer::models::NamedSnapshotStatus;
     ///
     /// assert_eq!(client.named_snapshots().get("base").await?.status, NamedSnapshotStatus::Ready);
@@ -107,12 +106,9 @@ impl AsyncNamedSnapshots {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// # server.on(Operation::SaveNamedSnapshot).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.named.saving", "status": "saving", "snapshot": {"name": "base", "status": "saving",
-    /// #     "sourceSandboxId": "bx_22222222", "createdAt": "2026-01-01T00:00:00Z"}})).with_status(202));
     /// let snapshot = client.named_snapshots().save(sandbox.id(), "base").await?;
     /// assert_eq!(snapshot.status.as_str(), "saving");
     /// # Ok(()) }
@@ -137,11 +133,10 @@ impl AsyncNamedSnapshots {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::GetNamedSnapshot).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.named.info", "snapshot": {"name": "base", "status": "ready",
-    /// #     "sourceSandboxId": "bx_22222222", "createdAt": "2026-01-01T00:00:00Z", "snapshotId": "s1"}})));
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # sandbox.snapshot("base").await?;
     /// let ready = client.named_snapshots().wait("base", None).await?;
     /// assert!(ready.snapshot_id.is_some());
     /// # Ok(()) }
@@ -159,10 +154,10 @@ impl AsyncNamedSnapshots {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::DeleteNamedSnapshot).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.named.deleted", "name": "base", "status": "deleted"})));
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # sandbox.snapshot("base").await?;
     /// client.named_snapshots().delete("base").await?;
     /// # Ok(()) }
     /// ```
@@ -178,10 +173,10 @@ impl AsyncNamedSnapshots {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::ListSnapshotShares).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.share.list", "name": "base", "shares": []})));
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # client.named_snapshots().save(sandbox.id(), "base").await?;
     /// for share in client.named_snapshots().shares("base").await? {
     ///     println!("{}… was used {} times", share.code_prefix, share.use_count);
     /// }
@@ -202,15 +197,14 @@ impl AsyncNamedSnapshots {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::CreateSnapshotShare).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.share.created", "name": "base", "shareCode": "bsh_hush", "share": {"id": "shr_1",
-    /// #     "codePrefix": "bsh_h", "status": "active", "useCount": 0, "createdAt": "2026-01-01T00:00:00Z"}})).with_status(201));
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # client.named_snapshots().save(sandbox.id(), "base").await?;
     /// use sandboxer::Create;
     ///
     /// let shared = client.named_snapshots().create_share("base").await?;
-    /// assert!(!format!("{shared:?}").contains("hush"));
+    /// assert!(!format!("{shared:?}").contains(shared.share_code.expose()));
     /// let options = Create::new().from(shared.share_code.expose());
     /// # let _ = options;
     /// # Ok(()) }
@@ -227,12 +221,12 @@ impl AsyncNamedSnapshots {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::RevokeSnapshotShare).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.share.revoked", "name": "base", "share": {"id": "shr_1", "codePrefix": "bsh_h",
-    /// #     "status": "revoked", "useCount": 3, "createdAt": "2026-01-01T00:00:00Z"}})));
-    /// let share = client.named_snapshots().revoke_share("base", "shr_1").await?;
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # client.named_snapshots().save(sandbox.id(), "base").await?;
+    /// # let id = client.named_snapshots().create_share("base").await?.share.id;
+    /// let share = client.named_snapshots().revoke_share("base", &id).await?;
     /// assert_eq!(share.status.as_str(), "revoked");
     /// # Ok(()) }
     /// ```
@@ -260,14 +254,9 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// # let saved = |kind: &str, status: &str| serde_json::json!({"ok": true, "type": kind, "status": "saving",
-    /// #     "snapshot": {"name": "base", "status": status, "sourceSandboxId": "bx_22222222",
-    /// #     "createdAt": "2026-01-01T00:00:00Z"}});
-    /// # server.on(Operation::SaveNamedSnapshot).reply(Reply::json(saved("snapshot.named.saving", "saving")).with_status(202));
-    /// # server.on(Operation::GetNamedSnapshot).reply(Reply::json(saved("snapshot.named.info", "ready")));
     /// let snapshot = sandbox.snapshot("base").await?;
     /// assert_eq!(snapshot.name, "base"); // `Create::new().from("base")` starts from it
     /// # Ok(()) }

@@ -127,15 +127,13 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::Prompt).reply(Reply::json(serde_json::json!({"ok": true, "type": "prompt.queued", "id": "x",
-    /// #     "promptId": "p1", "conversationId": "c1", "status": "queued"})));
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
     /// use sandboxer::Prompt;
     ///
     /// let run = sandbox.prompt(Prompt::new("write a haiku").provider("claude-code").new_conversation()).await?;
-    /// assert_eq!((run.prompt_id(), run.conversation_id()), ("p1", Some("c1")));
+    /// assert_eq!(run.queued().unwrap().provider, "claude-code");
     /// # Ok(()) }
     /// ```
     pub async fn prompt(&self, prompt: impl Into<Prompt>) -> Result<AsyncPromptRun> {
@@ -150,12 +148,12 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
-    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true}})));
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// assert!(sandbox.prompt_run("p1").status().await?.done);
+    /// # let id = sandbox.prompt("write a haiku").await?.prompt_id().to_owned();
+    /// let run = sandbox.prompt_run(id);
+    /// assert!(run.wait().await?.done);
     /// # Ok(()) }
     /// ```
     pub fn prompt_run(&self, prompt_id: impl Into<String>) -> AsyncPromptRun {

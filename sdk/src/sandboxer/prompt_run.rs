@@ -25,18 +25,13 @@ use crate::{
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-/// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+/// # use sandboxer_mock_server::MockServer;
 /// # let server = MockServer::start(); let client = server.client();
-/// # server.on(Operation::Prompt).reply(Reply::json(json!({"ok": true, "type": "prompt.queued", "id": "x",
-/// #     "promptId": "p1", "conversationId": "c1", "status": "queued"})));
-/// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
-/// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true, "conversationId": "c1"}}))).always();
-/// # server.on(Operation::Events).reply(Reply::json(json!({"ok": true, "type": "events.list", "id": "x", "events": [
-/// #     {"id": "r1", "type": "response", "timestamp": 1, "taskId": "p1", "data": {"content": "Done."}}]}))).always();
 /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-/// let run = sandbox.prompt("fix the failing test").await?;
-/// assert_eq!((run.prompt_id(), run.conversation_id()), ("p1", Some("c1")));
-/// assert_eq!(run.text().await?, "Done.");
+/// let run = sandbox.prompt("run it:\n```sh\necho hello\n```").await?;
+/// let answer = run.queued().unwrap(); // of a run that was prompted through this handle
+/// assert_eq!(run.conversation_id(), answer.conversation_id.as_deref());
+/// assert!(run.text().await?.contains("hello"));
 /// let same = run.sandbox().prompt_run(run.prompt_id()); // another handle to it
 /// # drop(same);
 /// # Ok(()) }
@@ -90,16 +85,15 @@ impl AsyncPromptRun {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
-    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true}}))).always();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
     /// use sandboxer::CallOptions;
     /// use std::time::Duration;
     ///
-    /// let quick = sandbox.prompt_run("p1").with(CallOptions::new().total(Duration::from_secs(5)));
-    /// assert!(quick.status().await?.done);
+    /// let run = sandbox.prompt("write a haiku").await?;
+    /// let quick = run.with(CallOptions::new().total(Duration::from_secs(5)));
+    /// assert!(quick.wait().await?.done);
     /// # Ok(()) }
     /// ```
     #[must_use]
@@ -115,16 +109,15 @@ impl AsyncPromptRun {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
-    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "running", "done": false, "conversationId": "c1"}})));
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
     /// use sandboxer::models::PromptRunStatus;
     ///
-    /// let run = sandbox.prompt_run("p1");
-    /// assert_eq!(run.status().await?.status, PromptRunStatus::Running);
-    /// assert_eq!(run.conversation_id(), Some("c1"));
+    /// # let id = sandbox.prompt("write a haiku").await?.prompt_id().to_owned();
+    /// let run = sandbox.prompt_run(id);
+    /// assert_ne!(run.status().await?.status, PromptRunStatus::Failed);
+    /// assert!(run.conversation_id().is_some());
     /// # Ok(()) }
     /// ```
     pub async fn status(&self) -> Result<PromptRun> {
@@ -143,15 +136,13 @@ impl AsyncPromptRun {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
-    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "failed", "done": true}})));
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
     /// use sandboxer::models::PromptRunStatus;
     ///
-    /// let ended = sandbox.prompt_run("p1").wait().await?;
-    /// assert_eq!(ended.status, PromptRunStatus::Failed);
+    /// let ended = sandbox.prompt("write a haiku").await?.wait().await?;
+    /// assert_eq!(ended.status, PromptRunStatus::Finished);
     /// # Ok(()) }
     /// ```
     pub async fn wait(&self) -> Result<PromptRun> {
@@ -167,15 +158,14 @@ impl AsyncPromptRun {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
-    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "running", "done": false}}))).always();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
     /// use sandboxer::ErrorKind;
     /// use std::time::Duration;
     ///
-    /// let late = sandbox.prompt_run("p1").wait_for(Duration::from_millis(50)).await.unwrap_err();
+    /// let run = sandbox.prompt("wait:\n```sh\nsleep 600\n```").await?;
+    /// let late = run.wait_for(Duration::from_millis(50)).await.unwrap_err();
     /// assert_eq!(late.kind(), ErrorKind::WaitTimeout);
     /// # Ok(()) }
     /// ```
@@ -203,19 +193,13 @@ impl AsyncPromptRun {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
-    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true}}))).always();
-    /// # let page = json!({"ok": true, "type": "events.list", "id": "x", "events": [
-    /// #     {"id": "r1", "type": "response", "timestamp": 1, "taskId": "p1", "data": {"content": "Done."}},
-    /// #     {"id": "r2", "type": "response", "timestamp": 2, "taskId": "p2", "data": {"content": "Another's."}}]});
-    /// # server.on(Operation::Events).reply(Reply::json(page.clone())).always();
-    /// # server.on(Operation::EventsStream).reply(Reply::json(page)).always();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// let mut events = sandbox.prompt_run("p1").events()?;
+    /// let run = sandbox.prompt("write a haiku").await?;
+    /// let mut events = run.events()?;
     /// while let Some(event) = events.next().await {
-    ///     assert_eq!(event?.task_id(), Some("p1"));
+    ///     assert_eq!(event?.task_id(), Some(run.prompt_id()));
     /// }
     /// # Ok(()) }
     /// ```
@@ -232,20 +216,15 @@ impl AsyncPromptRun {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
-    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true}}))).always();
-    /// # let page = json!({"ok": true, "type": "events.list", "id": "x", "events": [
-    /// #     {"id": "r1", "type": "response", "timestamp": 1, "taskId": "p1", "data": {"content": "Done."}}]});
-    /// # server.on(Operation::Events).reply(Reply::json(page)).always();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
     /// use sandboxer::{EventMode, EventOptions};
     ///
     /// let options = EventOptions::new().mode(EventMode::Poll).kind("response");
-    /// let mut events = sandbox.prompt_run("p1").events_with(options)?;
+    /// let mut events = sandbox.prompt("write a haiku").await?.events_with(options)?;
     /// while let Some(event) = events.next().await {
-    ///     assert_eq!(event?.id(), Some("r1"));
+    ///     assert!(event?.as_response().is_some());
     /// }
     /// # Ok(()) }
     /// ```
@@ -277,15 +256,11 @@ impl AsyncPromptRun {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::PromptRunStatus).reply(Reply::json(json!({"ok": true, "type": "prompt.run", "id": "x",
-    /// #     "promptRun": {"id": "p1", "promptId": "p1", "status": "finished", "done": true}}))).always();
-    /// # server.on(Operation::Events).reply(Reply::json(json!({"ok": true, "type": "events.list", "id": "x", "events": [
-    /// #     {"id": "r2", "type": "response", "timestamp": 2, "taskId": "p1", "data": {"content": "All tests pass."}},
-    /// #     {"id": "r1", "type": "response", "timestamp": 1, "taskId": "p1", "data": {"content": "Let me look."}}]}))).always();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// assert_eq!(sandbox.prompt_run("p1").text().await?, "All tests pass.");
+    /// # server.set_agent(|turn| async move { turn.say("All tests pass.").await; Ok(()) });
+    /// assert_eq!(sandbox.prompt("run the tests").await?.text().await?, "All tests pass.");
     /// # Ok(()) }
     /// ```
     pub async fn text(&self) -> Result<String> {
@@ -319,14 +294,12 @@ impl AsyncPromptRun {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::Prompt).reply(Reply::json(json!({"ok": true, "type": "prompt.queued", "id": "x",
-    /// #     "promptId": "p1", "conversationId": "c1", "status": "queued"})));
-    /// # server.on(Operation::Steer).reply(Reply::json(json!({"ok": true, "type": "prompt.steered", "id": "x",
-    /// #     "conversationId": "c1", "promptId": "s1", "native": true, "mode": "native", "status": "steered"})));
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # server.set_agent(|turn| async move { turn.next_steer().await; Ok(()) });
     /// let run = sandbox.prompt("write a web server").await?;
+    /// # while run.status().await?.status != sandboxer::models::PromptRunStatus::Running {}
     /// run.steer("use axum").await?;
     /// # Ok(()) }
     /// ```
@@ -350,15 +323,11 @@ impl AsyncPromptRun {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::Prompt).reply(Reply::json(json!({"ok": true, "type": "prompt.queued", "id": "x",
-    /// #     "promptId": "p1", "conversationId": "c1", "status": "queued"})));
-    /// # server.on(Operation::Interrupt).reply(Reply::json(json!({"ok": true, "type": "sandbox.interrupted",
-    /// #     "id": "x", "status": "interrupted", "conversationId": "c1"})));
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
     /// let run = sandbox.prompt("count to a million").await?;
-    /// assert_eq!(run.interrupt().await?.conversation_id.as_deref(), Some("c1"));
+    /// assert_eq!(run.interrupt().await?.conversation_id.as_deref(), run.conversation_id());
     /// # Ok(()) }
     /// ```
     pub async fn interrupt(&self) -> Result<SandboxActionResponse> {

@@ -142,13 +142,12 @@ impl SnapshotFile {
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-/// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+/// # use sandboxer_mock_server::MockServer;
 /// # let server = MockServer::start(); let client = server.client();
-/// # server.on(Operation::GetSnapshotTree).reply(Reply::json(serde_json::json!({"ok": true,
-/// #     "type": "snapshot.tree", "snapshotId": "s1", "sandboxId": "bx_22222222", "generation": 0,
-/// #     "treeAvailable": true, "truncated": false, "fileCount": 1, "totalSizeBytes": 3,
-/// #     "entries": [{"path": "note", "kind": "file", "size": 3}]})));
-/// let snapshot = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e");
+/// # let sandbox = client.create(sandboxer::Create::new()).await?;
+/// # sandbox.files().write("hello.txt", "hello").await?;
+/// # let id = server.world().capture(sandbox.id()).unwrap();
+/// let snapshot = client.snapshot(&id);
 /// println!("{}", snapshot.id());
 /// for entry in snapshot.tree().await?.entries {
 ///     println!("{}", entry.path);
@@ -176,13 +175,13 @@ impl AsyncSnapshot {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::GetSnapshotTree).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.tree", "snapshotId": "s1", "sandboxId": "bx_22222222", "generation": 0,
-    /// #     "treeAvailable": false, "truncated": false, "fileCount": 0, "totalSizeBytes": 0, "entries": [],
-    /// #     "reason": "legacy_snapshot"})));
-    /// let tree = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e").tree().await?;
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # sandbox.files().write("hello.txt", "hello").await?;
+    /// # let id = server.world().capture(sandbox.id()).unwrap();
+    /// # server.world().set_scenario(sandboxer_mock_server::Scenario::LegacySnapshots, true).unwrap();
+    /// let tree = client.snapshot(&id).tree().await?;
     /// assert_eq!(tree.reason.as_deref(), Some("legacy_snapshot"));
     /// # Ok(()) }
     /// ```
@@ -205,14 +204,15 @@ impl AsyncSnapshot {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::GetSnapshotFile)
-    /// #     .reply(Reply::body("ell", "application/octet-stream").with_status(206));
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # sandbox.files().write("hello.txt", "hello").await?;
+    /// # let id = server.world().capture(sandbox.id()).unwrap();
     /// use sandboxer::SnapshotFile;
     ///
-    /// let snapshot = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e");
-    /// let part = snapshot.download(SnapshotFile::new("hello.txt").bytes(1..4)).await?;
+    /// let snapshot = client.snapshot(&id);
+    /// let part = snapshot.download(SnapshotFile::new("home/user/hello.txt").bytes(1..4)).await?;
     /// assert_eq!(part.status().as_u16(), 206);
     /// assert_eq!(&part.collect(1024).await?[..], b"ell");
     /// # Ok(()) }
@@ -230,12 +230,12 @@ impl AsyncSnapshot {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::GetSnapshotDownload).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.download", "snapshotId": "s1", "sandboxId": "bx_22222222", "kind": "base",
-    /// #     "generation": 0, "expiresInSeconds": 3600, "reconstruct": "", "inventory": null, "chunks": []})));
-    /// let manifest = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e").manifest().await?;
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # sandbox.files().write("hello.txt", "hello").await?;
+    /// # let id = server.world().capture(sandbox.id()).unwrap();
+    /// let manifest = client.snapshot(&id).manifest().await?;
     /// println!("{} pieces for {} s", manifest.chunks.len(), manifest.expires_in_seconds);
     /// # Ok(()) }
     /// ```
@@ -252,12 +252,12 @@ impl AsyncSnapshot {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::DeleteSnapshot).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.deleting", "operation": {"id": "bdop_1", "kind": "snapshot", "targetId": "s1",
-    /// #     "reason": "explicit", "status": "pending", "attemptCount": 0, "requestedAt": "2026-01-01T00:00:00Z"}})).with_status(202));
-    /// let operation = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e").delete().await?;
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # sandbox.files().write("hello.txt", "hello").await?;
+    /// # let id = server.world().capture(sandbox.id()).unwrap();
+    /// let operation = client.snapshot(&id).delete().await?;
     /// println!("{}", operation.status);
     /// # Ok(()) }
     /// ```
@@ -277,10 +277,10 @@ impl AsyncSandboxer {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::ListSnapshots).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.list", "snapshots": [], "pageInfo": {"nextCursor": null, "hasMore": false, "limit": 5}})));
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # server.world().capture(sandbox.id()).unwrap();
     /// use sandboxer::SnapshotListOptions;
     ///
     /// let mut list = client.snapshots(SnapshotListOptions::new().limit(5));
@@ -321,11 +321,10 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// # server.on(Operation::ListSandboxSnapshots).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.list", "snapshots": [], "pageInfo": {"nextCursor": null, "hasMore": false, "limit": 5}})));
+    /// # server.world().capture(sandbox.id()).unwrap();
     /// use sandboxer::SnapshotListOptions;
     ///
     /// let all = sandbox.snapshots(SnapshotListOptions::new().sort("asc")).collect().await?;
@@ -354,11 +353,9 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// # server.on(Operation::GetLatestSandboxSnapshot)
-    /// #     .reply(Reply::json(serde_json::json!({"ok": true, "type": "snapshot.latest", "snapshot": null})));
     /// assert!(sandbox.latest_snapshot().await?.is_none());
     /// # Ok(()) }
     /// ```
@@ -376,11 +373,10 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
-    /// # server.on(Operation::DeleteSandboxSnapshots)
-    /// #     .reply(Reply::json(serde_json::json!({"ok": true, "type": "snapshot.deleting", "operations": []})).with_status(202));
+    /// # server.world().capture(sandbox.id()).unwrap();
     /// let operations = sandbox.delete_snapshots().await?;
     /// println!("{} are being deleted", operations.len());
     /// # Ok(()) }

@@ -38,7 +38,10 @@ impl LineDecoder {
     pub(crate) fn next_line(&mut self) -> Result<Option<Bytes>, LineTooLong> {
         let end = memchr::memchr(b'\n', &self.piece);
         let taken = end.unwrap_or(self.piece.len());
-        if self.carry.len() + taken > self.limit {
+        let last = self.piece[..taken].last().or(self.carry.last());
+        // It may be half an end, which does not count.
+        let length = self.carry.len() + taken - usize::from(last == Some(&b'\r'));
+        if length > self.limit {
             return Err(LineTooLong);
         }
         let part = self.piece.split_to(taken);
@@ -116,6 +119,11 @@ mod tests {
     #[test]
     fn a_line_over_the_limit_is_refused_however_it_arrives() {
         assert_eq!(lines(&[b"12345\n"], 5).unwrap(), ["12345"]);
+        for crlf in [&[&b"12345\r\n"[..]][..], &[b"12345\r", b"\n"], &[b"12345", b"\r\n"]] {
+            assert_eq!(lines(crlf, 5).unwrap(), ["12345"], "the end does not count");
+        }
+        assert_eq!(lines(&[b"12345\r6\n"], 5), Err(LineTooLong));
+        assert_eq!(lines(&[b"12345\r", b"\r\n"], 5), Err(LineTooLong));
         assert_eq!(lines(&[b"123456\n"], 5), Err(LineTooLong));
         assert_eq!(lines(&[b"123", b"456"], 5), Err(LineTooLong));
         assert_eq!(lines(&[b"123", b"45", b"\n67890"], 5).unwrap(), ["12345", "67890"]);

@@ -19,7 +19,7 @@ use std::{
 use futures_util::future::{BoxFuture, join_all};
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 use sandboxer::clock::{Clock as _, SharedClock, SystemClock};
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::{net::TcpStream, sync::Mutex as AsyncMutex};
 
 use self::tree::{CommandTree, IsolatedControl};
 use super::{
@@ -31,8 +31,9 @@ use super::{
     keeper::Keeper,
     launch::command as command_line,
     procfs::Boot,
+    reach,
     running::Shared,
-    sample,
+    sample, sockets,
     streams::Streams,
     supervise::{pump, supervise},
     tools,
@@ -247,6 +248,38 @@ impl IsolatedRunner {
         }
     }
 
+    /// The holder of a sandbox in which something has run.
+    async fn known_holder(&self, id: &str) -> Option<Arc<Holder>> {
+        let slot = self.lock().get(id).cloned()?;
+        let holder = slot.lock().await.clone();
+        holder.filter(|holder| holder.is_alive())
+    }
+
+    async fn reach(&self, space: &Space, port: u16, loopback: bool) -> io::Result<TcpStream> {
+        let holder = self.known_holder(&space.id).await.ok_or_else(|| sockets::nobody(&[]))?;
+        let (is_shared, init) = (self.holders.share_network, holder.init);
+        let look = move || {
+            let init = holder.table.process(1)?;
+            let all = sockets::listening(&init, port)?;
+            // A network that is the host's has others' as well: only what a process of this sandbox holds is the sandbox's.
+            let processes = if is_shared { holder.table.processes()? } else { Vec::new() };
+            let is_own = |inode| !is_shared || processes.iter().any(|process| process.holds_socket(&[inode]));
+            let places = sockets::own_places(all, is_own, port, loopback)?;
+            Ok::<_, io::Error>((places, init.open_namespace("net")?))
+        };
+        let (places, network) = tokio::task::spawn_blocking(look).await.map_err(io::Error::other)??;
+        if is_shared {
+            return reach::directly(&places).await;
+        }
+        if !self.holders.user_namespace {
+            return reach::by_thread(network, places).await;
+        }
+        let no_bash =
+            || io::Error::new(io::ErrorKind::Unsupported, "reaching a port as an ordinary user takes bash");
+        let bash = tools::find("bash").ok_or_else(no_bash)?;
+        reach::by_child(&self.entering.nsenter, &bash, init, &places).await
+    }
+
     async fn stop_space(&self, id: &str) {
         let Some(slot) = self.lock().get(id).cloned() else { return };
         let holder = slot.lock().await.take();
@@ -309,10 +342,7 @@ impl Runner for IsolatedRunner {
 
     fn processes<'a>(&'a self, space: &'a Space) -> BoxFuture<'a, io::Result<Vec<ProcessSample>>> {
         Box::pin(async move {
-            let Some(slot) = self.lock().get(&space.id).cloned() else { return Ok(Vec::new()) };
-            let Some(holder) = slot.lock().await.clone().filter(|holder| holder.is_alive()) else {
-                return Ok(Vec::new());
-            };
+            let Some(holder) = self.known_holder(&space.id).await else { return Ok(Vec::new()) };
             let look = move || {
                 let boot = Boot::read()?;
                 let processes = holder.table.processes()?.into_iter().filter(|process| process.pid != 1);
@@ -320,6 +350,15 @@ impl Runner for IsolatedRunner {
             };
             tokio::task::spawn_blocking(look).await.map_err(io::Error::other)?
         })
+    }
+
+    fn connect<'a>(
+        &'a self,
+        space: &'a Space,
+        port: u16,
+        loopback: bool,
+    ) -> BoxFuture<'a, io::Result<TcpStream>> {
+        Box::pin(self.reach(space, port, loopback))
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {

@@ -28,6 +28,8 @@ use std::{
 
 use futures_util::future::{BoxFuture, join_all};
 use sandboxer::clock::SharedClock;
+#[cfg(target_os = "linux")]
+use tokio::net::TcpStream;
 use tokio::process::Command;
 
 use self::{
@@ -43,6 +45,8 @@ use super::{
     tools,
     tree::{end_tree, signal_tree},
 };
+#[cfg(target_os = "linux")]
+use super::{procfs::ProcTable, reach, sockets};
 
 /// Runs commands as plain processes of the server's own user.
 pub struct ProcessRunner {
@@ -263,6 +267,28 @@ impl Runner for ProcessRunner {
                 Ok(rows.iter().filter_map(|row| row.sample(&boot, &user)).collect())
             };
             tokio::task::spawn_blocking(look).await.map_err(io::Error::other)?
+        })
+    }
+
+    #[cfg(target_os = "linux")]
+    fn connect<'a>(
+        &'a self,
+        space: &'a Space,
+        port: u16,
+        loopback: bool,
+    ) -> BoxFuture<'a, io::Result<TcpStream>> {
+        Box::pin(async move {
+            let marks = self.known_marks(&space.id);
+            let look = move || {
+                let own = ProcTable::open("/proc")?.process(std::process::id())?;
+                let all = sockets::listening(&own, port)?;
+                let rows = marks.map(|marks| SpaceTree(marks).rows()).transpose()?.unwrap_or_default();
+                // The network is the host's: only what a process of this sandbox holds is the sandbox's.
+                let is_own = |inode| rows.iter().any(|row| row.holds_socket(&[inode]));
+                sockets::own_places(all, is_own, port, loopback)
+            };
+            let places = tokio::task::spawn_blocking(look).await.map_err(io::Error::other)??;
+            reach::directly(&places).await
         })
     }
 

@@ -39,6 +39,11 @@ impl Row {
         self.process.environment_has(prefix)
     }
 
+    /// Whether one of its open files is one of these sockets.
+    pub(crate) fn holds_socket(&self, inodes: &[u64]) -> bool {
+        self.process.holds_socket(inodes)
+    }
+
     /// What it is like now.
     pub(crate) fn sample(&self, boot: &Boot, user: &str) -> Option<ProcessSample> {
         sample::take(&self.process, boot, user)

@@ -67,6 +67,8 @@ impl Row {
             cpu_percent: self.cpu_percent,
             memory_mb: self.resident_kib / KIB_PER_MIB,
             command: self.command.clone(),
+            cpu_time: self.age.mul_f64((self.cpu_percent / 100.0).max(0.0)),
+            io_bytes: 0,
         })
     }
 }

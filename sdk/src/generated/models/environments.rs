@@ -346,8 +346,10 @@ pub struct UpdateSandboxEnvironmentRequest {
         skip_serializing_if = "Option::is_none"
     )]
     pub pass_agents_credentials: Option<bool>,
-    /// The variables, one `NAME=value` a line, at most 64 KiB; they replace the old ones. At most 65536
-    /// bytes. No NUL character.
+    /// The variables, one `NAME=value` a line, at most 64 KiB; they replace the old ones. Blank lines and
+    /// lines that begin with `#` are skipped, and `export` before a name; a value without quotes ends
+    /// before a `#` after white space, single quotes take it as it stands, double quotes know the usual
+    /// escapes; nothing is expanded. At most 65536 bytes. No NUL character.
     #[serde(rename = "envContents", default, skip_serializing_if = "Option::is_none")]
     pub env_contents: Option<crate::wire::Secret>,
     /// The files; they replace the old ones.
@@ -415,7 +417,9 @@ impl UpdateSandboxEnvironmentRequest {
     }
 
     /// Sets `envContents`. The variables, one `NAME=value` a line, at most 64 KiB; they replace the old
-    /// ones. At most 65536 bytes. No NUL character.
+    /// ones. Blank lines and lines that begin with `#` are skipped, and `export` before a name; a value
+    /// without quotes ends before a `#` after white space, single quotes take it as it stands, double
+    /// quotes know the usual escapes; nothing is expanded. At most 65536 bytes. No NUL character.
     #[must_use]
     pub fn env_contents(mut self, env_contents: impl Into<crate::wire::Secret>) -> Self {
         self.env_contents = Some(env_contents.into());

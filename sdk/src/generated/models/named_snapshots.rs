@@ -74,7 +74,7 @@ pub struct NamedSnapshot {
     /// The sandbox it was saved from.
     #[serde(rename = "sourceSandboxId", default)]
     pub source_sandbox_id: String,
-    /// The snapshot behind it, once it is ready.
+    /// The snapshot behind it: that of the last save that succeeded.
     #[serde(rename = "snapshotId", default, skip_serializing_if = "Option::is_none")]
     pub snapshot_id: Option<String>,
     /// The size of the machine it was saved from.

@@ -39,7 +39,7 @@ pub struct CreateSandboxRequest {
     /// and hold no NUL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env: Option<crate::wire::EnvMap>,
-    /// The environment to start with; `base` if left out. Not empty.
+    /// The environment to start with, by name or id; the default one if left out. Not empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
     /// Start with no environment and no sign-ins at all.
@@ -67,7 +67,9 @@ pub struct CreateSandboxRequest {
         skip_serializing_if = "crate::wire::Patch::is_unset"
     )]
     pub team_id: crate::wire::Patch<String>,
-    /// The named snapshot or share code to start from. Not empty.
+    /// The named snapshot of the wallet that pays, or the share code, to start from. The variables of the
+    /// sandbox that was saved come along only with a name, only for whoever created that sandbox, and only
+    /// when `env` is left out. Not empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<crate::wire::Secret>,
     /// The name shown to people. Not empty, at most 120 characters. No NUL character. Only
@@ -125,7 +127,8 @@ impl CreateSandboxRequest {
         self
     }
 
-    /// Sets `environment`. The environment to start with; `base` if left out. Not empty.
+    /// Sets `environment`. The environment to start with, by name or id; the default one if left out. Not
+    /// empty.
     #[must_use]
     pub fn environment(mut self, environment: impl Into<String>) -> Self {
         self.environment = Some(environment.into());
@@ -182,7 +185,9 @@ impl CreateSandboxRequest {
         self
     }
 
-    /// Sets `from`. The named snapshot or share code to start from. Not empty.
+    /// Sets `from`. The named snapshot of the wallet that pays, or the share code, to start from. The
+    /// variables of the sandbox that was saved come along only with a name, only for whoever created that
+    /// sandbox, and only when `env` is left out. Not empty.
     #[must_use]
     pub fn from(mut self, from: impl Into<crate::wire::Secret>) -> Self {
         self.from = Some(from.into());

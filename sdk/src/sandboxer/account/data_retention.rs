@@ -19,9 +19,6 @@ impl AsyncSandboxer {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "data_retention.info", "enabled": false,
-    /// #     "enabledAt": null});
-    /// # server.on(sandboxer::Operation::GetDataRetention).reply(sandboxer_mock_server::Reply::json(answer));
     /// assert!(!client.data_retention().get().await?.enabled);
     /// # Ok(()) }
     /// ```
@@ -40,9 +37,6 @@ impl AsyncDataRetention {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "data_retention.info", "enabled": false,
-    /// #     "enabledAt": null});
-    /// # server.on(sandboxer::Operation::GetDataRetention).reply(sandboxer_mock_server::Reply::json(answer));
     /// assert!(!client.data_retention().get().await?.enabled);
     /// # Ok(()) }
     /// ```
@@ -64,10 +58,8 @@ impl AsyncDataRetention {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "data_retention.updated", "enabled": false,
-    /// #     "enabledAt": null, "monitoringOff": true});
-    /// # server.on(sandboxer::Operation::UpdateDataRetention).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let server = sandboxer_mock_server::MockServer::builder().session("somebody").start().expect("a server");
+    /// # let client = server.client_builder().api_key("somebody").build()?;
     /// use sandboxer::RetentionUpdate;
     ///
     /// let policy = client.data_retention().update(RetentionUpdate::new().monitoring_off(true)).await?;

@@ -31,9 +31,6 @@ impl AsyncSandboxer {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "environments.list", "environments": [{"id":
-    /// #     "env_1", "name": "base", "isDefault": true, "latestVersionNumber": 1}]});
-    /// # server.on(sandboxer::Operation::Environments).reply(sandboxer_mock_server::Reply::json(answer));
     /// let all = client.environments().list().await?;
     /// assert!(all.iter().any(|environment| environment.is_default));
     /// # Ok(()) }
@@ -53,9 +50,6 @@ impl AsyncEnvironments {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "environments.list", "environments": [{"id":
-    /// #     "env_1", "name": "base", "isDefault": true, "latestVersionNumber": 1}]});
-    /// # server.on(sandboxer::Operation::Environments).reply(sandboxer_mock_server::Reply::json(answer));
     /// let all = client.environments().list().await?;
     /// assert!(all.iter().any(|environment| environment.is_default));
     /// # Ok(()) }
@@ -77,9 +71,6 @@ impl AsyncEnvironments {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.created", "environments":
-    /// #     [{"id": "env_1", "name": "ci", "isDefault": false, "latestVersionNumber": 1}]});
-    /// # server.on(sandboxer::Operation::CreateEnvironment).reply(sandboxer_mock_server::Reply::json(answer));
     /// assert_eq!(client.environments().create("ci").await?.name, "ci");
     /// # Ok(()) }
     /// ```
@@ -105,13 +96,11 @@ impl AsyncEnvironments {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.updated", "success": true,
-    /// #     "environment": {"id": "env_1", "name": "base", "isDefault": true, "latestVersionNumber": 1}});
-    /// # server.on(sandboxer::Operation::UpdateEnvironment).reply(sandboxer_mock_server::Reply::json(answer));
     /// use sandboxer::EnvironmentUpdate;
     ///
+    /// let base = client.environments().list().await?.remove(0);
     /// let change = EnvironmentUpdate::new().make_default().pass_github(false);
-    /// let changed = client.environments().update("env_1", change).await?;
+    /// let changed = client.environments().update(&base.id, change).await?;
     /// assert!(changed.success);
     /// # Ok(()) }
     /// ```
@@ -129,9 +118,8 @@ impl AsyncEnvironments {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.deleted", "success": true});
-    /// # server.on(sandboxer::Operation::DeleteEnvironment).reply(sandboxer_mock_server::Reply::json(answer));
-    /// client.environments().delete("env_1").await?;
+    /// let ci = client.environments().create("ci").await?;
+    /// client.environments().delete(&ci.id).await?;
     /// # Ok(()) }
     /// ```
     pub async fn delete(&self, id: &str) -> Result<()> {
@@ -151,13 +139,11 @@ impl AsyncEnvironments {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.upgraded", "success": true,
-    /// #     "upgraded": 2, "failed": 0});
-    /// # server.on(sandboxer::Operation::UpgradeEnvironment).reply(sandboxer_mock_server::Reply::json(answer));
     /// use sandboxer::EnvironmentUpgrade;
     ///
-    /// let moved = client.environments().upgrade("env_1", EnvironmentUpgrade::all()).await?;
-    /// assert_eq!((moved.upgraded, moved.failed), (2, 0));
+    /// let base = client.environments().list().await?.remove(0);
+    /// let moved = client.environments().upgrade(&base.id, EnvironmentUpgrade::all()).await?;
+    /// assert_eq!(moved.failed, 0);
     /// # Ok(()) }
     /// ```
     pub async fn upgrade(
@@ -180,10 +166,8 @@ impl AsyncEnvironments {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.updated", "success": true,
-    /// #     "versionId": "v_2", "versionNumber": 2});
-    /// # server.on(sandboxer::Operation::SetEnvironmentVar).reply(sandboxer_mock_server::Reply::json(answer));
-    /// let changed = client.environments().set_var("env_1", "DATABASE_URL", "postgres://db").await?;
+    /// let base = client.environments().list().await?.remove(0);
+    /// let changed = client.environments().set_var(&base.id, "DATABASE_URL", "postgres://db").await?;
     /// assert_eq!(changed.version_number, Some(2));
     /// # Ok(()) }
     /// ```
@@ -207,10 +191,9 @@ impl AsyncEnvironments {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.updated", "success": true,
-    /// #     "versionId": "v_2", "versionNumber": 2});
-    /// # server.on(sandboxer::Operation::DeleteEnvironmentVar).reply(sandboxer_mock_server::Reply::json(answer));
-    /// client.environments().delete_var("env_1", "DATABASE_URL").await?;
+    /// let base = client.environments().list().await?.remove(0);
+    /// # client.environments().set_var(&base.id, "DATABASE_URL", "postgres://db").await?;
+    /// client.environments().delete_var(&base.id, "DATABASE_URL").await?;
     /// # Ok(()) }
     /// ```
     pub async fn delete_var(&self, id: &str, key: &str) -> Result<EnvironmentItemChangeResponse> {
@@ -231,10 +214,8 @@ impl AsyncEnvironments {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.updated", "success": true,
-    /// #     "versionId": "v_2", "versionNumber": 2});
-    /// # server.on(sandboxer::Operation::SetEnvironmentSecretFile).reply(sandboxer_mock_server::Reply::json(answer));
-    /// client.environments().set_secret_file("env_1", "config/key.pem", "hush").await?;
+    /// let base = client.environments().list().await?.remove(0);
+    /// client.environments().set_secret_file(&base.id, "config/key.pem", "hush").await?;
     /// # Ok(()) }
     /// ```
     pub async fn set_secret_file(
@@ -257,10 +238,9 @@ impl AsyncEnvironments {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.updated", "success": true,
-    /// #     "versionId": "v_2", "versionNumber": 2});
-    /// # server.on(sandboxer::Operation::DeleteEnvironmentSecretFile).reply(sandboxer_mock_server::Reply::json(answer));
-    /// client.environments().delete_secret_file("env_1", "config/key.pem").await?;
+    /// let base = client.environments().list().await?.remove(0);
+    /// # client.environments().set_secret_file(&base.id, "config/key.pem", "hush").await?;
+    /// client.environments().delete_secret_file(&base.id, "config/key.pem").await?;
     /// # Ok(()) }
     /// ```
     pub async fn delete_secret_file(&self, id: &str, path: &str) -> Result<EnvironmentItemChangeResponse> {
@@ -279,14 +259,14 @@ impl AsyncEnvironments {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.updated", "success": true,
-    /// #     "versionId": "v_2", "versionNumber": 2});
-    /// # server.on(sandboxer::Operation::AddEnvironmentRepo).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let repository = "[[repositories]]\nfull_name = 'acme/app'\nid = 123456";
+    /// # let world = sandboxer_mock_server::WorldSeed::from_toml(repository).unwrap();
+    /// # let server = sandboxer_mock_server::MockServer::builder().world(world).start().unwrap(); let client = server.client();
     /// use sandboxer::models::SelectRepositoryRequest;
     ///
+    /// let base = client.environments().list().await?.remove(0);
     /// let repository = SelectRepositoryRequest::new("123456").base_branch("develop");
-    /// client.environments().add_repo("env_1", repository).await?;
+    /// client.environments().add_repo(&base.id, repository).await?;
     /// # Ok(()) }
     /// ```
     pub async fn add_repo(
@@ -305,11 +285,13 @@ impl AsyncEnvironments {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "environment.updated", "success": true,
-    /// #     "versionId": "v_2", "versionNumber": 2});
-    /// # server.on(sandboxer::Operation::DeleteEnvironmentRepo).reply(sandboxer_mock_server::Reply::json(answer));
-    /// client.environments().delete_repo("env_1", "123456").await?;
+    /// # let repository = "[[repositories]]\nfull_name = 'acme/app'\nid = 123456";
+    /// # let world = sandboxer_mock_server::WorldSeed::from_toml(repository).unwrap();
+    /// # let server = sandboxer_mock_server::MockServer::builder().world(world).start().unwrap(); let client = server.client();
+    /// let base = client.environments().list().await?.remove(0);
+    /// # let repository = sandboxer::models::SelectRepositoryRequest::new("123456");
+    /// # client.environments().add_repo(&base.id, repository).await?;
+    /// client.environments().delete_repo(&base.id, "123456").await?;
     /// # Ok(()) }
     /// ```
     pub async fn delete_repo(&self, id: &str, repository_id: &str) -> Result<EnvironmentItemChangeResponse> {

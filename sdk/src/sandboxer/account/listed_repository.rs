@@ -9,11 +9,9 @@ use crate::models::{Repository, RepositoryInstallation, SelectedRepository};
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-/// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-/// # let answer = serde_json::json!({"ok": true, "type": "repos.list", "installations": [{"type": "org",
-/// #     "accountLogin": "acme", "repositories": [{"databaseId": "7", "name": "app"}]}], "environmentId": "v_1",
-/// #     "selectedRepositories": [], "pageInfo": {"nextCursor": null, "hasMore": false, "limit": 100}});
-/// # server.on(sandboxer::Operation::Repos).reply(sandboxer_mock_server::Reply::json(answer));
+/// # let repository = "[[repositories]]\nfull_name = 'acme/app'\nid = 7";
+/// # let world = sandboxer_mock_server::WorldSeed::from_toml(repository).unwrap();
+/// # let server = sandboxer_mock_server::MockServer::builder().world(world).start().unwrap(); let client = server.client();
 /// let app = client.repositories().list(Default::default()).next().await.unwrap()?;
 /// assert_eq!(app.name.as_deref(), Some("app"));
 /// assert_eq!(app.installation().account_login.as_deref(), Some("acme"));

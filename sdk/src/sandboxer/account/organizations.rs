@@ -27,12 +27,9 @@ impl AsyncSandboxer {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "org.list", "activeWalletChosen": true,
-    /// #     "orgs": [{"id": "team_1", "name": "acme", "active": true}]});
-    /// # server.on(sandboxer::Operation::ListOrganizations).reply(sandboxer_mock_server::Reply::json(answer));
     /// let list = client.organizations().list().await?;
     /// let active = list.orgs.iter().find(|org| org.active);
-    /// assert_eq!(active.map(|org| org.name.as_str()), Some("acme"));
+    /// assert_eq!(active.map(|org| org.id.as_str()), Some("personal"));
     /// # Ok(()) }
     /// ```
     pub fn organizations(&self) -> AsyncOrganizations {
@@ -52,12 +49,9 @@ impl AsyncOrganizations {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "org.list", "activeWalletChosen": true,
-    /// #     "orgs": [{"id": "team_1", "name": "acme", "active": true}]});
-    /// # server.on(sandboxer::Operation::ListOrganizations).reply(sandboxer_mock_server::Reply::json(answer));
     /// let list = client.organizations().list().await?;
     /// let active = list.orgs.iter().find(|org| org.active);
-    /// assert_eq!(active.map(|org| org.name.as_str()), Some("acme"));
+    /// assert_eq!(active.map(|org| org.id.as_str()), Some("personal"));
     /// # Ok(()) }
     /// ```
     pub async fn list(&self) -> Result<OrgListResponse> {
@@ -77,11 +71,8 @@ impl AsyncOrganizations {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "org.created", "org": {"id": "team_1",
-    /// #     "name": "acme"}});
-    /// # server.on(sandboxer::Operation::CreateOrganization).reply(sandboxer_mock_server::Reply::json(answer));
     /// let created = client.organizations().create("acme").await?;
-    /// println!("{:?}", created.org.map(|org| org.id));
+    /// assert_eq!(created.org.map(|org| org.name).as_deref(), Some("acme"));
     /// # Ok(()) }
     /// ```
     pub async fn create(&self, name: &str) -> Result<CreateOrganizationResponse> {
@@ -98,10 +89,8 @@ impl AsyncOrganizations {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "org.members", "members": [{"id": "u_1",
-    /// #     "role": "owner"}], "invites": []});
-    /// # server.on(sandboxer::Operation::OrgMembers).reply(sandboxer_mock_server::Reply::json(answer));
-    /// let people = client.organizations().members("team_1").await?;
+    /// # let org_id = client.organizations().create("acme").await?.org.expect("the new one").id;
+    /// let people = client.organizations().members(&org_id).await?;
     /// assert_eq!((people.members.len(), people.invites.len()), (1, 0));
     /// # Ok(()) }
     /// ```
@@ -122,11 +111,9 @@ impl AsyncOrganizations {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "org.active_updated", "active": {"id":
-    /// #     "team_1", "name": "acme", "type": "org"}});
-    /// # server.on(sandboxer::Operation::SetActiveOrganization).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # client.organizations().create("acme").await?;
     /// let active = client.organizations().set_active(Some("acme")).await?;
-    /// assert_eq!(active.id, "team_1");
+    /// assert_eq!(active.name, "acme");
     /// # Ok(()) }
     /// ```
     pub async fn set_active(&self, org: Option<&str>) -> Result<ActiveOrg> {

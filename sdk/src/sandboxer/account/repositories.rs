@@ -24,11 +24,9 @@ impl AsyncSandboxer {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "repos.list", "installations": [{"type":
-    /// #     "org", "repositories": [{"databaseId": "7", "fullName": "acme/app"}]}], "environmentId": "v_1",
-    /// #     "selectedRepositories": [], "pageInfo": {"nextCursor": null, "hasMore": false, "limit": 100}});
-    /// # server.on(sandboxer::Operation::Repos).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let repository = "[[repositories]]\nfull_name = 'acme/app'\nid = 7";
+    /// # let world = sandboxer_mock_server::WorldSeed::from_toml(repository).unwrap();
+    /// # let server = sandboxer_mock_server::MockServer::builder().world(world).start().unwrap(); let client = server.client();
     /// use sandboxer::ListRepositories;
     ///
     /// let mut list = client.repositories().list(ListRepositories::new().search("app").limit(10));
@@ -48,12 +46,11 @@ impl AsyncRepositories {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "repos.list", "installations": [{"type": "org",
-    /// #     "accountLogin": "acme", "repositories": [{"databaseId": "7", "fullName": "acme/app"}]}],
-    /// #     "environmentId": "v_1", "selectedRepositories": [{"databaseId": "7", "baseBranch": "main"}],
-    /// #     "pageInfo": {"nextCursor": null, "hasMore": false, "limit": 100}});
-    /// # server.on(sandboxer::Operation::Repos).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let repository = "[[repositories]]\nfull_name = 'acme/app'\nid = 7";
+    /// # let world = sandboxer_mock_server::WorldSeed::from_toml(repository).unwrap();
+    /// # let server = sandboxer_mock_server::MockServer::builder().world(world).start().unwrap(); let client = server.client();
+    /// # let select = sandboxer::models::SelectRepositoryRequest::new("7");
+    /// # client.repositories().select(select).await?;
     /// use sandboxer::ListRepositories;
     ///
     /// let mut list = client.repositories().list(ListRepositories::new().search("app").limit(10));
@@ -93,11 +90,11 @@ impl AsyncRepositories {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "repos.list", "installations": [], "environmentId": "v_1",
-    /// #     "selectedRepositories": [{"databaseId": "7", "fullName": "acme/app", "baseBranch": "main"}],
-    /// #     "pageInfo": {"nextCursor": null, "hasMore": false, "limit": 1}});
-    /// # server.on(sandboxer::Operation::Repos).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let repository = "[[repositories]]\nfull_name = 'acme/app'\nid = 7";
+    /// # let world = sandboxer_mock_server::WorldSeed::from_toml(repository).unwrap();
+    /// # let server = sandboxer_mock_server::MockServer::builder().world(world).start().unwrap(); let client = server.client();
+    /// # let select = sandboxer::models::SelectRepositoryRequest::new("7");
+    /// # client.repositories().select(select).await?;
     /// for repository in client.repositories().selected().await? {
     ///     println!("{:?} at {:?}", repository.full_name, repository.base_branch);
     /// }
@@ -119,10 +116,9 @@ impl AsyncRepositories {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "repos.updated", "success": true,
-    /// #     "environmentId": "v_2", "selectedRepositories": [{"databaseId": "7", "baseBranch": "main"}]});
-    /// # server.on(sandboxer::Operation::SelectRepo).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let repository = "[[repositories]]\nfull_name = 'acme/app'\nid = 7";
+    /// # let world = sandboxer_mock_server::WorldSeed::from_toml(repository).unwrap();
+    /// # let server = sandboxer_mock_server::MockServer::builder().world(world).start().unwrap(); let client = server.client();
     /// use sandboxer::models::SelectRepositoryRequest;
     ///
     /// let now = client.repositories().select(SelectRepositoryRequest::new("7")).await?;

@@ -19,9 +19,8 @@ impl AsyncSandboxer {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "secrets.info", "environmentId": "v_1",
-    /// #     "envContents": "A=1\n", "secretFiles": []});
-    /// # server.on(sandboxer::Operation::Secrets).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let secrets = sandboxer::ReplaceSecrets::new().env_contents("A=1\n");
+    /// # client.secrets().replace(secrets).await?;
     /// let secrets = client.secrets().get().await?;
     /// assert_eq!(secrets.env_contents.expose(), "A=1\n");
     /// # Ok(()) }
@@ -41,9 +40,8 @@ impl AsyncSecrets {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "secrets.info", "environmentId": "v_1",
-    /// #     "envContents": "A=1\n", "secretFiles": []});
-    /// # server.on(sandboxer::Operation::Secrets).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let secrets = sandboxer::ReplaceSecrets::new().env_contents("A=1\n");
+    /// # client.secrets().replace(secrets).await?;
     /// let secrets = client.secrets().get().await?;
     /// assert_eq!(secrets.env_contents.expose(), "A=1\n");
     /// # Ok(()) }
@@ -66,9 +64,6 @@ impl AsyncSecrets {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "secrets.info", "environmentId": "v_1",
-    /// #     "envContents": "A=1\n", "secretFiles": []});
-    /// # server.on(sandboxer::Operation::UpdateSecrets).reply(sandboxer_mock_server::Reply::json(answer));
     /// use sandboxer::ReplaceSecrets;
     ///
     /// let secrets = ReplaceSecrets::new().env_contents("A=1\n"); // and no files: those there were are deleted

@@ -24,10 +24,10 @@ impl AsyncSandboxer {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "telemetry.info", "telemetry": {"endpoint":
-    /// #     "https://otel.example", "headers": ["X-Key"]}});
-    /// # server.on(sandboxer::Operation::GetTelemetry).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let server = sandboxer_mock_server::MockServer::builder().allow_loopback_targets().start().unwrap();
+    /// # let client = server.client();
+    /// # let target = sandboxer::TelemetryTarget::new(format!("http://{}", server.address())).header("X-Key", "hush");
+    /// # client.telemetry().set(target).await?;
     /// let target = client.telemetry().get().await?;
     /// assert_eq!(target.map(|target| target.headers), Some(vec!["X-Key".to_owned()]));
     /// # Ok(()) }
@@ -46,10 +46,10 @@ impl AsyncTelemetry {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "telemetry.info", "telemetry": {"endpoint":
-    /// #     "https://otel.example", "headers": ["X-Key"]}});
-    /// # server.on(sandboxer::Operation::GetTelemetry).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let server = sandboxer_mock_server::MockServer::builder().allow_loopback_targets().start().unwrap();
+    /// # let client = server.client();
+    /// # let target = sandboxer::TelemetryTarget::new(format!("http://{}", server.address())).header("X-Key", "hush");
+    /// # client.telemetry().set(target).await?;
     /// let target = client.telemetry().get().await?;
     /// assert_eq!(target.map(|target| target.headers), Some(vec!["X-Key".to_owned()]));
     /// # Ok(()) }
@@ -69,16 +69,17 @@ impl AsyncTelemetry {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "telemetry.updated", "telemetry":
-    /// #     {"endpoint": "https://otel.example", "headers": ["X-Key"]}, "test": {"ok": true, "status": 200,
-    /// #     "message": null}});
-    /// # server.on(sandboxer::Operation::SetTelemetry).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let server = sandboxer_mock_server::MockServer::builder().allow_loopback_targets().start().unwrap();
+    /// # let client = server.client();
     /// use sandboxer::TelemetryTarget;
     ///
-    /// let target = TelemetryTarget::new("https://otel.example").header("X-Key", "hush");
+    /// # let collector = server.address();
+    /// let target = TelemetryTarget::new(format!("http://{collector}")).header("X-Key", "hush");
     /// let answer = client.telemetry().set(target).await?;
-    /// assert!(answer.test.ok);
+    /// if !answer.test.ok {
+    ///     println!("the collector said: {:?}", answer.test.message);
+    /// }
+    /// # assert_eq!(answer.test.status, Some(404));
     /// # Ok(()) }
     /// ```
     pub async fn set(&self, target: TelemetryTarget) -> Result<TelemetrySetResponse> {
@@ -94,9 +95,10 @@ impl AsyncTelemetry {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "telemetry.deleted", "telemetry": null});
-    /// # server.on(sandboxer::Operation::DeleteTelemetry).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let server = sandboxer_mock_server::MockServer::builder().allow_loopback_targets().start().unwrap();
+    /// # let client = server.client();
+    /// # let target = sandboxer::TelemetryTarget::new(format!("http://{}", server.address())).header("X-Key", "hush");
+    /// # client.telemetry().set(target).await?;
     /// client.telemetry().delete().await?;
     /// # Ok(()) }
     /// ```

@@ -24,9 +24,8 @@ impl AsyncSandboxer {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.list", "webhooks": [{"id": "wh_1",
-    /// #     "name": null, "url": "https://hooks.example/in", "events": ["sandbox.ready"]}]});
-    /// # server.on(sandboxer::Operation::ListWebhooks).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let webhook = sandboxer::NewWebhook::new("https://hooks.example/in").name("alerts").event("sandbox.ready");
+    /// # client.webhook_endpoints().create(webhook).await?;
     /// for endpoint in client.webhook_endpoints().list().await? {
     ///     println!("{} gets {:?}", endpoint.url, endpoint.events);
     /// }
@@ -47,9 +46,8 @@ impl AsyncWebhookEndpoints {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.list", "webhooks": [{"id": "wh_1",
-    /// #     "name": null, "url": "https://hooks.example/in", "events": ["sandbox.ready"]}]});
-    /// # server.on(sandboxer::Operation::ListWebhooks).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let webhook = sandboxer::NewWebhook::new("https://hooks.example/in").name("alerts").event("sandbox.ready");
+    /// # client.webhook_endpoints().create(webhook).await?;
     /// for endpoint in client.webhook_endpoints().list().await? {
     ///     println!("{} gets {:?}", endpoint.url, endpoint.events);
     /// }
@@ -71,15 +69,11 @@ impl AsyncWebhookEndpoints {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.created", "webhook": {"id": "wh_1",
-    /// #     "name": null, "url": "https://hooks.example/in", "events": ["sandbox.ready"]}, "secret":
-    /// #     "whsec_1"});
-    /// # server.on(sandboxer::Operation::CreateWebhook).reply(sandboxer_mock_server::Reply::json(answer).with_status(201));
     /// use sandboxer::{NewWebhook, models::WebhookEventType};
     ///
     /// let webhook = NewWebhook::new("https://hooks.example/in").event(WebhookEventType::SandboxReady);
     /// let made = client.webhook_endpoints().create(webhook).await?;
-    /// assert_eq!(made.secret.expose(), "whsec_1"); // keep it for `webhooks::Verifier`
+    /// assert!(made.secret.expose().starts_with("whsec_")); // keep it for `webhooks::Verifier`
     /// # Ok(()) }
     /// ```
     pub async fn create(&self, webhook: NewWebhook) -> Result<WebhookSecretResponse> {
@@ -95,10 +89,9 @@ impl AsyncWebhookEndpoints {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.info", "webhook": {"id": "wh_1",
-    /// #     "name": null, "url": "https://hooks.example/in", "events": ["sandbox.ready"]}});
-    /// # server.on(sandboxer::Operation::GetWebhook).reply(sandboxer_mock_server::Reply::json(answer));
-    /// assert_eq!(client.webhook_endpoints().get("wh_1").await?.url, "https://hooks.example/in");
+    /// # let webhook = sandboxer::NewWebhook::new("https://hooks.example/in").name("alerts").event("sandbox.ready");
+    /// # let id = client.webhook_endpoints().create(webhook).await?.webhook.unwrap().id;
+    /// assert_eq!(client.webhook_endpoints().get(&id).await?.url, "https://hooks.example/in");
     /// # Ok(()) }
     /// ```
     pub async fn get(&self, id: &str) -> Result<Webhook> {
@@ -115,13 +108,12 @@ impl AsyncWebhookEndpoints {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.updated", "webhook": {"id": "wh_1",
-    /// #     "name": null, "url": "https://hooks.example/in", "events": ["sandbox.ready"]}});
-    /// # server.on(sandboxer::Operation::UpdateWebhook).reply(sandboxer_mock_server::Reply::json(answer));
+    /// # let webhook = sandboxer::NewWebhook::new("https://hooks.example/in").name("alerts").event("sandbox.ready");
+    /// # let id = client.webhook_endpoints().create(webhook).await?.webhook.unwrap().id;
     /// use sandboxer::{WebhookUpdate, models::WebhookEventType};
     ///
     /// let change = WebhookUpdate::new().no_name().events([WebhookEventType::SandboxReady]);
-    /// assert_eq!(client.webhook_endpoints().update("wh_1", change).await?.name, None);
+    /// assert_eq!(client.webhook_endpoints().update(&id, change).await?.name, None);
     /// # Ok(()) }
     /// ```
     pub async fn update(&self, id: &str, change: WebhookUpdate) -> Result<Webhook> {
@@ -137,9 +129,9 @@ impl AsyncWebhookEndpoints {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.deleted", "id": "wh_1"});
-    /// # server.on(sandboxer::Operation::DeleteWebhook).reply(sandboxer_mock_server::Reply::json(answer));
-    /// client.webhook_endpoints().delete("wh_1").await?;
+    /// # let webhook = sandboxer::NewWebhook::new("https://hooks.example/in").name("alerts").event("sandbox.ready");
+    /// # let id = client.webhook_endpoints().create(webhook).await?.webhook.unwrap().id;
+    /// client.webhook_endpoints().delete(&id).await?;
     /// # Ok(()) }
     /// ```
     pub async fn delete(&self, id: &str) -> Result<()> {
@@ -158,11 +150,10 @@ impl AsyncWebhookEndpoints {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start(); let client = server.client();
-    /// # let answer = serde_json::json!({"ok": true, "type": "webhook.rotated", "webhook": {"id": "wh_1",
-    /// #     "name": null, "url": "https://hooks.example/in", "events": ["sandbox.ready"]}, "secret":
-    /// #     "whsec_2"});
-    /// # server.on(sandboxer::Operation::RotateWebhookSigningSecret).reply(sandboxer_mock_server::Reply::json(answer));
-    /// assert_eq!(client.webhook_endpoints().rotate_secret("wh_1").await?.secret.expose(), "whsec_2");
+    /// # let webhook = sandboxer::NewWebhook::new("https://hooks.example/in").name("alerts").event("sandbox.ready");
+    /// # let id = client.webhook_endpoints().create(webhook).await?.webhook.unwrap().id;
+    /// let rotated = client.webhook_endpoints().rotate_secret(&id).await?;
+    /// assert!(rotated.secret.expose().starts_with("whsec_")); // for the receiver
     /// # Ok(()) }
     /// ```
     pub async fn rotate_secret(&self, id: &str) -> Result<WebhookSecretResponse> {

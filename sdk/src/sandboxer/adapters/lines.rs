@@ -97,6 +97,11 @@ impl OutputLines {
     /// Gives out this stream alone; the other one is read and passed over.
     pub fn only(mut self, stream: OutputStream) -> Self {
         self.tap.only = Some(stream);
+        for other in STREAMS.into_iter().filter(|other| *other != stream) {
+            *self.decoders.of(other) = LineDecoder::new(self.limit);
+        }
+        self.open = self.open.filter(|open| *open == stream);
+        self.ready.retain(|item| item.as_ref().is_ok_and(|line| line.stream == stream) || item.is_err());
         self
     }
 

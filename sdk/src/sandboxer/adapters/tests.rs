@@ -172,3 +172,13 @@ async fn dropping_it_ends_the_connection() {
     drop(lines);
     assert!(gone.load(Ordering::Acquire));
 }
+
+#[tokio::test]
+async fn chosen_late_the_other_stream_is_silent_all_the_same() {
+    let pieces = [(OUT, "one\n"), (ERR, "half"), (OUT, "two\n")];
+    let mut lines = run_of(&pieces).lines();
+    assert_eq!(lines.next().await.unwrap().unwrap(), line(OUT, "one", true));
+    assert_eq!(lines.next().await.unwrap().unwrap(), line(OUT, "two", true));
+    let (seen, _) = all_lines(lines.only(OUT)).await;
+    assert_eq!(seen, []);
+}

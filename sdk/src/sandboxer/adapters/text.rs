@@ -56,6 +56,9 @@ impl OutputText {
     /// Gives out this stream alone; the other one is read and passed over.
     pub fn only(mut self, stream: OutputStream) -> Self {
         self.tap.only = Some(stream);
+        for other in STREAMS.into_iter().filter(|other| *other != stream) {
+            *self.decoders.of(other) = TextDecoder::default();
+        }
         self
     }
 

@@ -54,15 +54,13 @@ pub(crate) const IDLE: Duration = Duration::from_secs(45);
 /// Nothing is asked before the first event is. Dropping it leaves the sandbox alone.
 ///
 /// ```
-/// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation; use serde_json::json;
+/// # use sandboxer_mock_server::MockServer;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
 /// # let server = MockServer::start(); let client = server.client();
-/// # server.on(Operation::Events).reply(Reply::json(json!({"ok": true, "type": "events.list", "id": "x", "events": [
-/// #     {"id": "e1", "type": "prompt", "timestamp": 1, "data": {"prompt": "fix it"}}],
-/// #     "pageInfo": {"nextCursor": "c1", "hasMore": false, "limit": 100}}))).always();
 /// # let sandbox = client.create(sandboxer::Create::new()).await?;
 /// use sandboxer::{EventMode, EventOptions};
 ///
+/// # sandbox.prompt("fix it").await?.wait().await?;
 /// let options = EventOptions::new().mode(EventMode::Poll).from_start(true).follow(false);
 /// let mut events = sandbox.events(options)?;
 /// while let Some(event) = events.next().await {

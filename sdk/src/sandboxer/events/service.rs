@@ -99,13 +99,13 @@ impl AsyncSandbox {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use sandboxer_mock_server::{MockServer, Reply}; use sandboxer::Operation;
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::Events).reply(Reply::json(serde_json::json!({"ok": true, "type": "events.list", "id": "x",
-    /// #     "events": [{"id": "r1", "type": "response", "timestamp": 1, "data": {"content": "hello"}}]}))).always();
     /// # let sandbox = client.create(sandboxer::Create::new()).await?;
     /// use sandboxer::EventOptions;
     ///
+    /// # server.set_agent(|turn| async move { turn.say("hello").await; Ok(()) });
+    /// # sandbox.prompt("greet me").await?.wait().await?;
     /// let mut events = sandbox.events(EventOptions::new().kind("response").follow(false))?;
     /// while let Some(event) = events.next().await {
     ///     let event = event?;

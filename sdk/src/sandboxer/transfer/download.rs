@@ -207,11 +207,13 @@ impl Download {
     /// Saves the rest of the content as a file of this machine, and says how many bytes there were.
     ///
     /// It is written beside `local` under another name and put into place when it is whole; until then, and after an
-    /// error or a drop, what is at `local` is unchanged and nothing else is left. An existing file's permissions are kept.
+    /// error or a drop, what is at `local` is unchanged and nothing else is left. An existing file's permissions are kept, a
+    /// link is followed.
     ///
     /// # Errors
     ///
-    /// Those of [`next`](Self::next), and `write_failed` as for [`copy_to`](Self::copy_to).
+    /// Those of [`next`](Self::next), and `write_failed` as for [`copy_to`](Self::copy_to), also where `local` is
+    /// anything but a plain file, as a device or a folder is.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
@@ -360,6 +362,7 @@ impl Stream for Download {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes>>> {
         let this = &mut *self;
         loop {
+            let is_all_here = this.meter.total == Some(this.meter.bytes);
             let failure = match &mut this.state {
                 State::Ended => return Poll::Ready(None),
                 State::Opening(opening) => match ready!(opening.as_mut().poll(context)) {
@@ -385,11 +388,12 @@ impl Stream for Download {
                             Err(error) => this.label(error),
                         }
                     }
-                    Some(Err(error)) => error,
+                    Some(Err(error)) if *skip > 0 || !is_all_here => error,
                     None if *skip > 0 => {
                         this.label(mismatch("the file is shorter than what came of it before"))
                     }
-                    None => match this.early() {
+                    // A connection that breaks after the last byte takes nothing away.
+                    Some(Err(_)) | None => match this.early() {
                         Some(early) => early,
                         None => {
                             this.state = State::Ended;

@@ -24,23 +24,33 @@ impl Partial {
     }
 
     fn create_blocking(target: PathBuf) -> io::Result<Self> {
+        // A link stays one; what it leads to is replaced.
+        let target = match std::fs::symlink_metadata(&target) {
+            Ok(about) if about.is_symlink() => std::fs::canonicalize(&target)?,
+            _ => target,
+        };
         let Some(name) = target.file_name() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the target has no file name"));
+        };
+        let permissions = match std::fs::metadata(&target) {
+            Ok(about) if about.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            // To rename over a device or a pipe would put an end to it.
+            Ok(about) if !about.is_file() => {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "the target is no plain file"));
+            }
+            Ok(about) => Some(about.permissions()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
         };
         // Long names and a suffix might not fit together.
         let start: String = name.to_string_lossy().chars().take(40).collect();
         let path = target.with_file_name(format!(".{start}.{}.part", uuid::Uuid::new_v4().simple()));
         let file = std::fs::File::options().write(true).create_new(true).open(&path)?;
         let partial = Self { file: Some(File::from_std(file)), path, target, is_whole: false };
-        match std::fs::metadata(&partial.target) {
-            Ok(about) if about.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-            Ok(about) => {
-                std::fs::set_permissions(&partial.path, about.permissions())?;
-                Ok(partial)
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(partial),
-            Err(error) => Err(error),
+        if let Some(permissions) = permissions {
+            std::fs::set_permissions(&partial.path, permissions)?;
         }
+        Ok(partial)
     }
 
     pub(super) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {

@@ -125,14 +125,15 @@ impl AsyncSnapshot {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::GetSnapshotFile).reply(Reply::body("ell", "application/octet-stream")
-    /// #     .with_status(206).header("content-range", "bytes 1-3/5"));
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # sandbox.files().write("hello.txt", "hello").await?;
+    /// # let id = server.world().capture(sandbox.id()).unwrap();
     /// use sandboxer::{SnapshotFile, Transfer};
     ///
-    /// let snapshot = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e");
-    /// let part = SnapshotFile::new("hello.txt").bytes(1..4);
+    /// let snapshot = client.snapshot(&id);
+    /// let part = SnapshotFile::new("home/user/hello.txt").bytes(1..4);
     /// let download = snapshot.download_with(part, Transfer::new()).await?;
     /// assert_eq!(&download.read_all(1024).await?[..], b"ell");
     /// # Ok(()) }
@@ -163,14 +164,16 @@ impl AsyncSnapshot {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::GetSnapshotFile).reply(Reply::body("hello", "application/octet-stream"));
     /// # let local = std::env::temp_dir().join(format!("snapshot-example-{}", std::process::id()));
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # sandbox.files().write("hello.txt", "hello").await?;
+    /// # let id = server.world().capture(sandbox.id()).unwrap();
     /// use sandboxer::{SnapshotFile, Transfer};
     ///
-    /// let snapshot = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e");
-    /// let file = SnapshotFile::new("hello.txt");
+    /// let snapshot = client.snapshot(&id);
+    /// let file = SnapshotFile::new("home/user/hello.txt");
     /// assert_eq!(snapshot.download_file(file, &local, Transfer::new()).await?, 5);
     /// # std::fs::remove_file(local).unwrap();
     /// # Ok(()) }
@@ -193,18 +196,14 @@ impl AsyncSnapshot {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
-    /// # use {sandboxer::Operation, sandboxer_mock_server::{MockServer, Reply}};
+    /// # use sandboxer_mock_server::MockServer;
     /// # let server = MockServer::start(); let client = server.client();
-    /// # server.on(Operation::GetSnapshotFile).reply(Reply::body("hello", "application/octet-stream"));
-    /// # let url = format!("{}/snapshots/s1/files", client.api().base_url());
-    /// # server.on(Operation::GetSnapshotDownload).reply(Reply::json(serde_json::json!({"ok": true,
-    /// #     "type": "snapshot.download", "snapshotId": "s1", "sandboxId": "bx_22222222", "kind": "base",
-    /// #     "generation": 0, "expiresInSeconds": 3600, "reconstruct": "", "inventory": null, "chunks": [{
-    /// #     "snapshotId": "s1", "generation": 0, "chunkIndex": 0, "r2Key": "k", "sizeBytes": 5, "signedUrl": url,
-    /// #     "sha256": "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"}]})));
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # sandbox.files().write("hello.txt", "hello").await?;
+    /// # let id = server.world().capture(sandbox.id()).unwrap();
     /// use sandboxer::Transfer;
     ///
-    /// let snapshot = client.snapshot("0b9c8f3e-6a53-4d53-8f0c-0a0b7a0c5d1e");
+    /// let snapshot = client.snapshot(&id);
     /// for chunk in snapshot.manifest().await?.chunks {
     ///     let bytes = snapshot.download_chunk(&chunk, Transfer::new()).await?.read_all(64 << 20).await?;
     ///     println!("{}/{}: {} bytes", chunk.generation, chunk.chunk_index, bytes.len());

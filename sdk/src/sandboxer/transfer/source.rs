@@ -67,13 +67,18 @@ impl<S: Stream<Item = Result<Bytes>> + Unpin> Source<S> {
         Ok(part.freeze())
     }
 
-    /// The next piece, at most [`PIECE`] bytes.
+    /// The next piece, at most [`PIECE`] bytes. The one that completes the announced length comes only once the source is
+    /// known to end there: with it the peer would have all that was announced.
     pub(super) async fn piece(&mut self) -> Result<Option<Bytes>> {
         if !self.more().await? {
             return Ok(None);
         }
         let count = self.rest.len().min(PIECE);
-        Ok(Some(self.rest.split_to(count)))
+        let piece = self.rest.split_to(count);
+        if self.rest.is_empty() && self.length == Some(self.taken) {
+            self.more().await?;
+        }
+        Ok(Some(piece))
     }
 
     /// Whether there is more; at the end the announced length is checked.

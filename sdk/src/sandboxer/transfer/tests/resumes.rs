@@ -144,3 +144,17 @@ async fn a_cap_and_a_refusal_end_it_for_good() {
     let error = artifact(&peer, Transfer::new().resumes(5)).await.unwrap_err();
     assert_eq!((error.kind(), peer.calls().len()), (ErrorKind::NotFound, 2));
 }
+
+#[tokio::test]
+async fn a_broken_end_after_the_last_byte_is_the_end() {
+    let peer = Peer::start(|_, number| match number {
+        0 => chunked(b"hello", false),
+        _ => bytes(416, &[("content-range", "bytes */5")], 0, b""),
+    });
+    let chunk = serde_json::from_value(serde_json::json!({"generation": 0, "chunkIndex": 0, "sizeBytes": 5,
+        "signedUrl": format!("{}/c", peer.url)}));
+    let snapshot = client(&peer).snapshot("s1");
+    let download = snapshot.download_chunk(&chunk.unwrap(), Transfer::new().resumes(5)).await.unwrap();
+    assert_eq!(&download.read_all(5).await.unwrap()[..], b"hello");
+    assert_eq!(peer.calls().len(), 1);
+}

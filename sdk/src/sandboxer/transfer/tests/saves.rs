@@ -107,3 +107,23 @@ async fn permissions_of_the_old_file_stay() {
     files.download_file("x", &target, Transfer::new()).await.unwrap();
     assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o700);
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_stays_one_and_what_is_no_plain_file_is_refused() {
+    let folder = Folder::new();
+    let (target, link) = (folder.0.join("copy"), folder.0.join("link"));
+    let (_peer, files) = files(3, 3);
+    fs::write(&target, "old").unwrap();
+    std::os::unix::fs::symlink("copy", &link).unwrap();
+    files.download_file("x", &link, Transfer::new()).await.unwrap();
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert!(fs::read(&target).unwrap() == noise(3));
+
+    let socket = folder.0.join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let error = files.download_file("x", &socket, Transfer::new()).await.unwrap_err();
+    assert_eq!(error.code(), "write_failed");
+    assert!(!fs::symlink_metadata(&socket).unwrap().is_file());
+    assert_eq!(folder.names().len(), 3);
+}

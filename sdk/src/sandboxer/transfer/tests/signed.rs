@@ -163,6 +163,29 @@ async fn an_upload_that_is_given_up_never_looks_whole() {
 }
 
 #[tokio::test]
+async fn a_source_that_holds_more_than_announced_never_looks_whole() {
+    let host = Peer::start(|_, _| Act::Say(answer(200, &[("content-length", "0")], b"")));
+    let (_service, files) = both(&host);
+    let first = futures_util::stream::iter([Ok::<_, io::Error>(Bytes::from(big()))]);
+    // What is too much comes late: all that was announced could have arrived by then.
+    let late = futures_util::stream::once(async {
+        let mut turns = 0..200_000;
+        while host.ended() == 0 && turns.next().is_some() {
+            std::thread::yield_now();
+            tokio::task::yield_now().await;
+        }
+        Ok(Bytes::from_static(b"more"))
+    });
+    let pieces = futures_util::StreamExt::chain(first, late);
+    let error = files.upload_stream("x", pieces, Transfer::new().length(8 << 20)).await.unwrap_err();
+    assert_eq!((error.kind(), error.code()), (ErrorKind::InvalidInput, "wrong_length"));
+    while host.ended() == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!host.seen()[0].is_whole);
+}
+
+#[tokio::test]
 async fn an_answer_before_the_end_is_no_success() {
     let early = || Some(Act::Say(answer(200, &[("content-length", "0")], b"")));
     let host = Peer::start_hasty(move |_| early(), |_, _| Act::Ignore);

@@ -42,3 +42,41 @@ pub fn schema(given: &Value) -> Value {
 fn map_of_schemas(given: &Value) -> Value {
     given.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), schema(value))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_translation_keeps_what_the_older_dialect_says() {
+        let given = json!({
+            "type": "object",
+            "properties": {
+                "nullable": {"type": "string", "nullable": true, "enum": ["a"]},
+                "above": {"type": "integer", "minimum": 0, "exclusiveMinimum": true},
+                "upto": {"type": "integer", "maximum": 5, "exclusiveMaximum": false},
+                "other": {"$ref": "#/components/schemas/Other", "nullable": true},
+                "maybe": {"nullable": true, "allOf": [{"$ref": "#/components/schemas/Other"}]},
+            },
+        });
+        let mut translated = schema(&given);
+        translated["$defs"] = definitions(&json!({"Other": {"type": "boolean"}}));
+        let validator = jsonschema::draft202012::new(&translated).unwrap();
+        for (value, fits) in [
+            (json!({"nullable": null}), true),
+            (json!({"nullable": "a"}), true),
+            (json!({"nullable": "b"}), false),
+            (json!({"above": 1}), true),
+            (json!({"above": 0}), false),
+            (json!({"upto": 5}), true),
+            (json!({"upto": 6}), false),
+            (json!({"other": true}), true),
+            (json!({"other": null}), false),
+            (json!({"maybe": null}), true),
+            (json!({"maybe": true}), true),
+            (json!({"maybe": 1}), false),
+        ] {
+            assert_eq!(validator.is_valid(&value), fits, "{value}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Brings deliveries to webhook endpoints, for as long as the server runs.
+//!
+//! Each endpoint has a lane for first tries, which go one after the other in the order of what they tell of, and a few
+//! places for further tries, which wait for nobody and hold nobody up. What is to be done is in the store alone: a lane
+//! that is cut off in a try has not tried.
+
+mod attempt;
+mod lanes;
+
+use std::{sync::Arc, time::Duration};
+
+pub(crate) use self::{
+    attempt::PORTS,
+    lanes::{Busy, Lanes},
+};
+use crate::{
+    app::App,
+    store::{StoreError, typed},
+    world::{
+        deliveries::{self, AGAIN, Delivery, FIRST, Progress},
+        time::Millis,
+    },
+};
+
+/// How many further tries of one endpoint are under way at once.
+const AGAIN_AT_ONCE: usize = 4;
+
+/// How long a lane rests when the store fails.
+const REST: Duration = Duration::from_secs(1);
+
+/// Delivers what is due, now and whenever something happens.
+pub(crate) async fn keep_delivering(app: Arc<App>) {
+    let lanes = Arc::new(Lanes::default());
+    loop {
+        let happened = app.happened.notified();
+        tokio::pin!(happened);
+        happened.as_mut().enable();
+        let next = begin_what_is_due(&app, &lanes).unwrap_or_else(|error| {
+            tracing::error!(%error, "deliveries could not be looked for");
+            Some(app.now().saturating_add(1_000))
+        });
+        prune(&app);
+        let wait = next.map(|at| Duration::from_millis(u64::try_from(at - app.now()).unwrap_or(0)));
+        tokio::select! {
+            () = happened => {}
+            () = lanes.left() => {}
+            () = app.closing.cancelled() => return,
+            () = async { match wait {
+                Some(wait) => app.clock.sleep(wait).await,
+                None => std::future::pending().await,
+            } } => {}
+        }
+    }
+}
+
+/// Starts every try that is due and says when the next one is.
+fn begin_what_is_due(app: &Arc<App>, lanes: &Arc<Lanes>) -> Result<Option<Millis>, StoreError> {
+    let now = app.now();
+    let (firsts, agains) = app.read(|tx| {
+        let mut agains = Vec::new();
+        for endpoint in typed::next_parts(tx, AGAIN)? {
+            agains.extend(deliveries::next_again(tx, &endpoint, AGAIN_AT_ONCE)?);
+        }
+        Ok::<_, StoreError>((typed::next_parts(tx, FIRST)?, agains))
+    })?;
+    for endpoint in firsts {
+        if let Some(busy) = lanes.enter(&endpoint) {
+            app.tasks.spawn(first_tries(app.clone(), endpoint, busy));
+        }
+    }
+    let mut next: Option<Millis> = None;
+    for (delivery, due) in agains {
+        if due > now {
+            next = Some(next.map_or(due, |next| next.min(due)));
+        } else if let Some(busy) = lanes.enter(&delivery) {
+            app.tasks.spawn(further_try(app.clone(), delivery, busy));
+        }
+    }
+    Ok(next)
+}
+
+/// First tries of one endpoint, until there are no more.
+async fn first_tries(app: Arc<App>, endpoint: String, _busy: Busy) {
+    loop {
+        let next = app.read(|tx| deliveries::next_first(tx, &endpoint));
+        if !carry_on(&app, next).await {
+            return;
+        }
+    }
+}
+
+/// One more try of one delivery.
+async fn further_try(app: Arc<App>, key: String, _busy: Busy) {
+    // It was found due before the lane was taken: the try that had it until then may have settled it.
+    let is_due =
+        |it: &Delivery| it.progress == Progress::Pending && it.due_at.is_some_and(|at| at <= app.now());
+    let delivery = app.read(|tx| Ok::<_, StoreError>(typed::get::<Delivery>(tx, &key)?.filter(is_due)));
+    carry_on(&app, delivery).await;
+}
+
+/// Tries a delivery, if there is one; says whether to go on.
+async fn carry_on(app: &Arc<App>, delivery: Result<Option<Delivery>, StoreError>) -> bool {
+    let tried = match delivery {
+        Ok(Some(delivery)) => attempt::attempt(app, delivery).await,
+        Ok(None) => return false,
+        Err(error) => Err(error),
+    };
+    match tried {
+        Ok(goes_on) => goes_on,
+        Err(error) => {
+            tracing::error!(%error, "a delivery could not be carried out");
+            app.sleep(REST).await;
+            false
+        }
+    }
+}
+
+/// Takes away what is older than the history goes back.
+fn prune(app: &App) {
+    let pruned = app.read(|tx| deliveries::has_too_old(tx, app.now())).and_then(|mut goes_on| {
+        while goes_on {
+            goes_on = app.write_later(|tx| deliveries::prune(tx, app.now()))?;
+        }
+        Ok(())
+    });
+    if let Err(error) = pruned {
+        tracing::error!(%error, "old deliveries could not be taken away");
+    }
+}

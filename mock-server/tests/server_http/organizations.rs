@@ -1,0 +1,175 @@
+//! Organisations: founding one, its members, and the wallet that is active.
+
+use std::time::Duration;
+
+use sandboxer::clock::ManualClock;
+use sandboxer_mock_server::{MockServer, WorldSeed, runner::RunnerKind};
+use serde_json::json;
+
+use crate::http::Api;
+
+const WORLD: &str = r#"
+[[plans]]
+key = "trial"
+active_sandboxes = 1
+
+[[accounts]]
+login = "alice"
+email = "alice@example.com"
+name = "Alice A."
+[[accounts]]
+login = "bob"
+plan = "trial"
+[[accounts]]
+login = "eve"
+
+[[organisations]]
+name = "Acme"
+id = "team_acme"
+members = [{ account = "alice", role = "owner" }, { account = "bob", active_sandboxes = 3 }]
+invites = [{ email = "dan@example.com", expires_in_seconds = 60 }, { email = "fay@example.com" }]
+[[organisations]]
+name = "Twins"
+id = "team_1"
+members = [{ account = "alice" }]
+[[organisations]]
+name = "twins"
+id = "team_2"
+members = [{ account = "alice" }]
+
+[[keys]]
+secret = "key-alice"
+account = "alice"
+[[keys]]
+secret = "key-bob"
+account = "bob"
+[[keys]]
+secret = "key-eve"
+account = "eve"
+"#;
+
+fn start(clock: &ManualClock) -> (MockServer, Api, Api, Api) {
+    let world = WorldSeed::from_toml(WORLD).unwrap();
+    let server = MockServer::builder().clock(clock.shared()).world(world).runner(RunnerKind::Scripted);
+    let server = server.start().unwrap();
+    let with = |key: &str| Api::with_key(&server.url(), key);
+    let (alice, bob, eve) = (with("key-alice"), with("key-bob"), with("key-eve"));
+    (server, alice, bob, eve)
+}
+
+#[tokio::test]
+async fn the_active_wallet_pays_for_creates_that_name_none() {
+    let (_server, alice, bob, _) = start(&ManualClock::new());
+    let listed = bob.get("/orgs").await.succeeds(200, "org.list");
+    assert_eq!(listed["activeWalletChosen"], false);
+    let named: Vec<_> = listed["orgs"].as_array().unwrap().iter().map(|org| &org["id"]).collect();
+    assert_eq!(named, [&json!("personal"), &json!("team_acme")]);
+    assert_eq!((&listed["orgs"][0]["active"], &listed["orgs"][0]["role"]), (&json!(true), &json!("owner")));
+    assert_eq!(
+        (&listed["orgs"][1]["memberCount"], &listed["orgs"][1]["role"]),
+        (&json!(2), &json!("member"))
+    );
+
+    let set = async |api: &Api, org| api.call("PATCH", "/orgs/active", json!({ "org": org })).await;
+    let before = bob.sandbox(json!({})).await;
+    let active = set(&bob, json!("ACME")).await.succeeds(200, "org.active_updated");
+    assert_eq!(active["active"], json!({"id": "team_acme", "name": "Acme", "type": "org"}));
+    let listed = bob.get("/orgs").await.body;
+    assert_eq!((&listed["activeWalletChosen"], &listed["orgs"][0]["active"]), (&json!(true), &json!(false)));
+    assert_eq!(listed["orgs"][1]["active"], true);
+    let team = async |id: &str| bob.get(&format!("/sandboxes/{id}")).await.body["sandbox"]["team"].clone();
+    let paid = bob.sandbox(json!({})).await;
+    assert_eq!(team(&paid).await["id"], "team_acme");
+    assert_eq!(team(&before).await, json!(null), "what was there keeps its wallet");
+    assert_eq!(bob.get("/limits").await.body["teamId"], "team_acme");
+    let personal = bob.get("/limits?org=personal").await.succeeds(200, "limits.info");
+    assert_eq!((personal.get("teamId"), &personal["activeSandboxes"]), (None, &json!(1)));
+    // Each of these says whose wallet it is, and the personal one is full.
+    for body in [json!({"org": null}), json!({"teamId": null}), json!({"org": "personal", "teamId": "Acme"})]
+    {
+        bob.post("/sandboxes", body).await.fails(429, "limit_reached");
+    }
+    let request = bob.request("POST", "/sandboxes").header("X-Sandboxer-Org", "personal").json(&json!({}));
+    bob.send(request).await.fails(429, "limit_reached");
+    let forked =
+        bob.post(&format!("/sandboxes/{paid}/fork"), json!({})).await.succeeds(202, "sandbox.forking");
+    assert_eq!(forked["sandbox"]["team"]["id"], "team_acme", "a fork is paid for like its source");
+
+    set(&bob, json!("Twins")).await.fails(403, "not_org_member");
+    set(&alice, json!("twins")).await.fails(409, "ambiguous_org");
+    set(&alice, json!("")).await.fails(400, "invalid_request");
+    bob.call("PATCH", "/orgs/active", json!({})).await.fails(400, "invalid_request");
+    assert_eq!(bob.get("/limits").await.body["teamId"], "team_acme");
+    let active = set(&bob, json!(null)).await.succeeds(200, "org.active_updated");
+    assert_eq!(active["active"]["type"], "personal");
+    assert_eq!(bob.get("/limits").await.body.get("teamId"), None);
+}
+
+#[tokio::test]
+async fn whoever_has_left_an_organisation_pays_alone_again() {
+    let (server, _, bob, _) = start(&ManualClock::new());
+    bob.call("PATCH", "/orgs/active", json!({"org": "team_acme"})).await.succeeds(200, "org.active_updated");
+    let smaller = r#"
+        [[plans]]
+        key = "trial"
+        [[accounts]]
+        login = "alice"
+        [[organisations]]
+        name = "Acme"
+        id = "team_acme"
+        members = [{ account = "alice", role = "owner" }]
+    "#;
+    server.world().plant(&WorldSeed::from_toml(smaller).unwrap()).unwrap();
+    let listed = bob.get("/orgs").await.body;
+    assert_eq!(listed["orgs"].as_array().unwrap().len(), 1);
+    assert_eq!(listed["orgs"][0]["active"], true);
+    assert_eq!(bob.post("/sandboxes", json!({})).await.body["sandbox"]["team"], json!(null));
+    bob.post("/sandboxes", json!({"org": "team_acme"})).await.fails(403, "not_org_member");
+}
+
+#[tokio::test]
+async fn members_and_invitations_are_for_members() {
+    let clock = ManualClock::new();
+    let (_server, alice, bob, eve) = start(&clock);
+    let seen = bob.get("/orgs/team_acme/members").await.succeeds(200, "org.members");
+    let (first, second) = (&seen["members"][0], &seen["members"][1]);
+    assert_eq!((&first["email"], &first["displayName"]), (&json!("alice@example.com"), &json!("Alice A.")));
+    assert_eq!((&first["role"], &first["capActiveSandboxes"]), (&json!("owner"), &json!(null)));
+    assert_eq!((&second["displayName"], &second["capActiveSandboxes"]), (&json!("bob"), &json!(3)));
+    assert!(second["joinedAt"].is_string());
+    assert_eq!(seen["invites"].as_array().unwrap().len(), 2);
+    clock.advance(Duration::from_secs(60));
+    let later = alice.get("/orgs/team_acme/members").await.body;
+    assert_eq!(later["invites"].as_array().unwrap().len(), 1);
+    assert_eq!(later["invites"][0]["email"], "fay@example.com");
+    // One that exists and one that does not look the same from outside.
+    let hidden = eve.get("/orgs/team_acme/members").await;
+    let absent = eve.get("/orgs/team_none/members").await;
+    assert_eq!(hidden.fails(404, "not_found"), absent.fails(404, "not_found"));
+    assert_eq!(hidden.body["message"], absent.body["message"]);
+}
+
+#[tokio::test]
+async fn whoever_founds_an_organisation_owns_it() {
+    let (_server, alice, bob, eve) = start(&ManualClock::new());
+    let made = bob.post("/orgs", json!({"name": "  Lab "})).await.succeeds(201, "org.created");
+    let org = &made["org"];
+    assert_eq!(
+        (&org["name"], &org["role"], &org["memberCount"]),
+        (&json!("Lab"), &json!("owner"), &json!(1))
+    );
+    let id = org["id"].as_str().unwrap();
+    assert!(id.starts_with("team_") && id.len() == 41, "{id}");
+    // It pays no more than its founder does.
+    bob.sandbox(json!({"org": id})).await;
+    bob.post("/sandboxes", json!({"org": "lab"})).await.fails(429, "limit_reached");
+    alice.get(&format!("/orgs/{id}/members")).await.fails(404, "not_found");
+    bob.post("/orgs", json!({"name": "LAB"})).await.succeeds(201, "org.created");
+    bob.get("/limits?org=Lab").await.fails(409, "ambiguous_org");
+    for name in ["", "   ", "Personal"] {
+        bob.post("/orgs", json!({ "name": name })).await.fails(400, "invalid_name");
+    }
+    bob.post("/orgs", json!({})).await.fails(400, "invalid_name");
+    assert_eq!(bob.get("/orgs").await.body["orgs"].as_array().unwrap().len(), 4);
+    assert_eq!(eve.get("/orgs").await.body["orgs"].as_array().unwrap().len(), 1);
+}
