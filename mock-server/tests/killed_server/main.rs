@@ -325,10 +325,20 @@ impl Writer {
                 Told::File { sandbox, content } if !deleted(sandbox) => {
                     let file = what.rsplit(':').next().unwrap();
                     let (status, body) = api.get(&format!("/sandboxes/{sandbox}/files?path={file}")).await;
-                    match status {
-                        200 => assert!(doubt || body["content"] == *content, "{what}: {body} for {content}"),
+                    match (status, body["content"].as_str()) {
+                        (200, Some(now)) => {
+                            assert!(doubt || now == content, "{what}: {body} for {content}");
+                            // Whether a write that was not answered came through is known from here on.
+                            let seen = Told::File { sandbox: sandbox.clone(), content: now.to_owned() };
+                            self.model.told.insert(what.clone(), seen);
+                        }
                         // Stopped, or gone with a deletion that was not answered.
-                        _ => assert!(matches!(status, 404 | 409), "{body}"),
+                        _ => {
+                            assert!(matches!(status, 404 | 409), "{body}");
+                            if doubt {
+                                self.model.told.remove(what);
+                            }
+                        }
                     }
                 }
                 Told::Key { secret } => {
