@@ -20,14 +20,14 @@ async fn an_interrupted_turn_ends_with_everything_it_runs() {
     let server = MockServer::start();
     let api = Api::of(&server);
     let id = api.sandbox(json!({})).await;
-    let (one, first) = prompt(&api, &id, json!({"prompt": "```sh\nsleep 600\n```"})).await;
-    let (two, _) = prompt(&api, &id, json!({"prompt": "```sh\nsleep 601\n```", "new": true})).await;
+    let (one, first) = prompt(&api, &id, json!({"prompt": "```sh\nsleep 86203\n```"})).await;
+    let (two, _) = prompt(&api, &id, json!({"prompt": "```sh\nsleep 86204\n```", "new": true})).await;
     let (waits, _) = prompt(&api, &id, json!({"prompt": "later", "conversationId": first})).await;
     let sleeps = async |seconds: u32| {
         let found = api.exec(&id, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '").await;
         found["stdout"].as_str().expect("text").contains(&format!("sleep {seconds} "))
     };
-    until(async || sleeps(600).await && sleeps(601).await).await;
+    until(async || sleeps(86203).await && sleeps(86204).await).await;
     api.post(&format!("/sandboxes/{id}/interrupt?conversation=none"), json!({}))
         .await
         .fails(404, "not_found");
@@ -36,14 +36,14 @@ async fn an_interrupted_turn_ends_with_everything_it_runs() {
     assert_eq!((&answer["status"], &answer["conversationId"]), (&json!("interrupted"), &json!(first)));
     assert_eq!(run(&api, &id, &one).await["status"], "interrupted");
     assert_eq!(run(&api, &id, &waits).await["status"], "interrupted", "what waits is not begun");
-    assert!(!sleeps(600).await && sleeps(601).await);
+    assert!(!sleeps(86203).await && sleeps(86204).await);
     assert_eq!(
         (run(&api, &id, &two).await["status"].as_str(), api.state(&id).await.as_str()),
         (Some("running"), "running")
     );
     api.post(&format!("/sandboxes/{id}/interrupt"), json!({})).await.succeeds(200, "sandbox.interrupted");
     assert_eq!(run(&api, &id, &two).await["status"], "interrupted");
-    assert!(!sleeps(601).await);
+    assert!(!sleeps(86204).await);
     assert_eq!(api.state(&id).await, "idle");
     for event in events(&api, &id, "").await {
         assert!(event["data"].get("is_streaming").is_none(), "{event}");
