@@ -317,6 +317,16 @@ impl App {
         lock(&self.scenarios).clone()
     }
 
+    /// Waits for a wall time on the clock; for ever if there is none to wait for.
+    pub(crate) async fn wait_until(&self, at: Option<Millis>) {
+        match at {
+            Some(at) => {
+                self.clock.sleep(Duration::from_millis(u64::try_from(at - self.now()).unwrap_or(0))).await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+
     /// Sleeps on the clock; ends early, with false, when the server closes.
     pub(crate) async fn sleep(&self, duration: Duration) -> bool {
         if duration.is_zero() {

@@ -21,6 +21,7 @@ mod checkouts;
 pub mod checks;
 #[doc(hidden)]
 pub mod cli;
+mod cookies;
 mod deliveries;
 mod environment;
 mod folders;

@@ -40,15 +40,11 @@ pub(crate) async fn keep_delivering(app: Arc<App>) {
             Some(app.now().saturating_add(1_000))
         });
         prune(&app);
-        let wait = next.map(|at| Duration::from_millis(u64::try_from(at - app.now()).unwrap_or(0)));
         tokio::select! {
             () = happened => {}
             () = lanes.left() => {}
             () = app.closing.cancelled() => return,
-            () = async { match wait {
-                Some(wait) => app.clock.sleep(wait).await,
-                None => std::future::pending().await,
-            } } => {}
+            () = app.wait_until(next) => {}
         }
     }
 }

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use http::{HeaderMap, HeaderValue, Uri, header, uri::PathAndQuery};
 use sha2::{Digest as _, Sha256};
 
+use crate::cookies::cookies;
+
 /// The query parameter of a private address.
 pub(crate) const TOKEN_QUERY: &str = "_token";
 
@@ -63,15 +65,6 @@ pub(super) fn shown(uri: &Uri, headers: &HeaderMap, token: &str, outside: u16) -
     let name = cookie_name(outside);
     let carried = cookies(headers).any(|(known, value)| known == name && is_it(value.as_bytes()));
     carried.then_some(Shown::Cookie)
-}
-
-fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
-    headers
-        .get_all(header::COOKIE)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|line| line.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='))
 }
 
 /// Takes every token out of the headers: a program inside has no use for it, and other doors' cookies come along as well.

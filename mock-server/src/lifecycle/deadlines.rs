@@ -1,6 +1,6 @@
 //! Sandboxes that run out of time.
 
-use std::{ops::ControlFlow, sync::Arc, time::Duration};
+use std::{ops::ControlFlow, sync::Arc};
 
 use super::{begin_stop, report};
 use crate::{
@@ -28,14 +28,10 @@ pub(crate) async fn keep_deadlines(app: Arc<App>) {
                 tracing::error!(code = error.code(), "an auto-stop failed");
             }
         }
-        let wait = next.map(|at| Duration::from_millis(u64::try_from(at - now).unwrap_or(0)));
         tokio::select! {
             () = changed => {}
             () = app.closing.cancelled() => return,
-            () = async { match wait {
-                Some(wait) => app.clock.sleep(wait).await,
-                None => std::future::pending().await,
-            } } => {}
+            () = app.wait_until(next) => {}
         }
     }
 }

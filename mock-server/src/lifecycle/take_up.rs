@@ -104,11 +104,5 @@ async fn sweep(app: Arc<App>, folders: Vec<String>) {
 /// The records that the rows of the index below a prefix lead to.
 fn found<R: Record>(tx: &dyn Reader, prefix: &str) -> Result<Vec<R>, StoreError> {
     let keys = typed::rows_with_prefix(tx, prefix, usize::MAX)?;
-    Ok(keys
-        .iter()
-        .map(|key| typed::get(tx, key))
-        .collect::<Result<Vec<_>, _>>()?
-        .into_iter()
-        .flatten()
-        .collect())
+    typed::get_all(tx, &keys)
 }

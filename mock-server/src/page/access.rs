@@ -2,9 +2,11 @@
 
 use std::net::IpAddr;
 
-use http::{HeaderMap, header, request};
+use http::{header, request};
 use percent_encoding::percent_decode_str;
 use sha2::{Digest as _, Sha256};
+
+use crate::cookies::cookies;
 
 /// The query parameter of the address that the server prints.
 pub(super) const TOKEN_QUERY: &str = "token";
@@ -75,15 +77,6 @@ pub(super) fn parameters(head: &request::Parts) -> impl Iterator<Item = (String,
             (name.to_owned(), percent_decode_str(&value).decode_utf8_lossy().into_owned())
         },
     )
-}
-
-fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
-    headers
-        .get_all(header::COOKIE)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|line| line.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='))
 }
 
 #[cfg(test)]

@@ -117,6 +117,11 @@ pub(crate) fn rows(
     tx.scan(Table::Index, from, to, order, &mut |key, bytes| visit(key, &String::from_utf8_lossy(bytes)))
 }
 
+/// The records under these keys, in their order; those that are gone are left out.
+pub(crate) fn get_all<R: Record>(tx: &(impl Reader + ?Sized), keys: &[String]) -> Result<Vec<R>, StoreError> {
+    keys.iter().filter_map(|key| get(tx, key).transpose()).collect()
+}
+
 /// What the rows whose keys begin with a prefix lead to, in the order of the keys; at most so many.
 pub(crate) fn rows_with_prefix(
     tx: &(impl Reader + ?Sized),

@@ -32,16 +32,12 @@ pub(crate) async fn keep_exporting(app: Arc<App>) {
             tracing::error!(%error, "exports could not be looked for");
             Some(app.now().saturating_add(1_000))
         });
-        let wait = next.map(|at| Duration::from_millis(u64::try_from(at - app.now()).unwrap_or(0)));
         tokio::select! {
             () = happened => {}
             () = app.telemetry_changed.notified() => {}
             () = lanes.left() => {}
             () = app.closing.cancelled() => return,
-            () = async { match wait {
-                Some(wait) => app.clock.sleep(wait).await,
-                None => std::future::pending().await,
-            } } => {}
+            () = app.wait_until(next) => {}
         }
     }
 }

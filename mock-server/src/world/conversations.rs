@@ -98,13 +98,7 @@ pub(crate) fn latest(tx: &dyn Reader, sandbox: &str, most: usize) -> Result<Vec<
         keys.push(key.to_owned());
         if keys.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
-    Ok(keys
-        .iter()
-        .map(|key| typed::get(tx, key))
-        .collect::<Result<Vec<_>, _>>()?
-        .into_iter()
-        .flatten()
-        .collect())
+    typed::get_all(tx, &keys)
 }
 
 /// The conversation that was prompted last.

@@ -121,13 +121,7 @@ fn running_sum(sandbox: &str) -> String {
 /// The prompts of a sandbox that have not ended, the oldest first.
 pub(crate) fn open(tx: &dyn Reader, sandbox: &str) -> Result<Vec<Prompt>, StoreError> {
     let keys = typed::rows_with_prefix(tx, &format!("{OPEN}{sandbox}/"), usize::MAX)?;
-    Ok(keys
-        .iter()
-        .map(|key| typed::get(tx, key))
-        .collect::<Result<Vec<_>, _>>()?
-        .into_iter()
-        .flatten()
-        .collect())
+    typed::get_all(tx, &keys)
 }
 
 /// Whether a sandbox has any such prompt.

@@ -86,10 +86,10 @@ async fn files() {
     plain!(book, files.search("app", "*.rs").await);
     call!(book, files.search("lib", "*.rs").await);
     call!(book, files.search("app", "*.toml").await);
-    plain!(book, files.find("app", "TODO", false).await);
-    call!(book, files.find("lib", "TODO", false).await);
-    call!(book, files.find("app", "FIXME", false).await);
-    call!(book, files.find("app", "TODO", true).await);
+    plain!(book, files.find("app", "alpha", false).await);
+    call!(book, files.find("lib", "alpha", false).await);
+    call!(book, files.find("app", "beta", false).await);
+    call!(book, files.find("app", "alpha", true).await);
     plain!(book, files.replace(["a.txt"], "old", "new").await);
     call!(book, files.replace(["a.txt", "b.txt"], "old", "new").await);
     call!(book, files.replace(["a.txt"], "older", "new").await);
@@ -116,7 +116,7 @@ async fn files() {
     refused!(book, files.search("app", "a\0b").await);
     refused!(book, files.search("app", &long(4097)).await);
     refused!(book, files.find("app", "", true).await);
-    refused!(book, files.find("", "TODO", true).await);
+    refused!(book, files.find("", "alpha", true).await);
     refused!(book, files.replace(Vec::<String>::new(), "old", "new").await);
     refused!(book, files.replace([""], "old", "new").await);
     refused!(book, files.replace(vec!["a"; 101], "old", "new").await);
