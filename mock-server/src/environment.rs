@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::Path, sync::OnceLock};
 use crate::{
     app::App,
     space::{FileError, Files, Owner},
+    text::head,
     world::{machine_keys, pins, sandboxes::Sandbox},
 };
 
@@ -71,11 +72,7 @@ pub(crate) fn shell(line: &str) -> Vec<String> {
     let mut arguments: Vec<String> = [shell, "-c", JOIN, shell].map(str::to_owned).into();
     let mut rest = line;
     while !rest.is_empty() {
-        let mut end = rest.len().min(ARGUMENT);
-        while !rest.is_char_boundary(end) {
-            end -= 1;
-        }
-        let (piece, left) = rest.split_at(end);
+        let (piece, left) = rest.split_at(head(rest, ARGUMENT).len());
         arguments.push(piece.to_owned());
         rest = left;
     }

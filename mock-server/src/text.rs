@@ -1,5 +1,23 @@
 //! Bytes to text at the edge where the protocol wants text.
 
+/// The longest beginning of a text of at most so many bytes that ends with a whole character.
+pub(crate) fn head(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// The longest end of a text of at most so many bytes that begins with a whole character.
+pub(crate) fn tail(text: &str, most: usize) -> &str {
+    let mut from = text.len().saturating_sub(most);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    &text[from..]
+}
+
 /// Turns bytes that arrive in pieces into text, holding back a character until it is whole.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
@@ -56,6 +74,12 @@ impl Decoder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_of_a_text_has_whole_characters() {
+        assert_eq!((head("aé€", 9), head("aé€", 5), head("aé€", 2), head("é", 1)), ("aé€", "aé", "a", ""));
+        assert_eq!((tail("€éa", 9), tail("€éa", 5), tail("€éa", 2), tail("é", 1)), ("€éa", "éa", "a", ""));
+    }
 
     #[test]
     fn a_character_cut_anywhere_arrives_whole() {

@@ -1,6 +1,7 @@
 //! The agent that is built in.
 
 use super::{AgentError, Turn, fences::shell_blocks, turn::ToolOutput};
+use crate::text::tail;
 
 /// What it says to a prompt that has no block.
 const NOTHING_TO_RUN: [&str; 2] = [
@@ -49,7 +50,7 @@ fn account(number: usize, output: &ToolOutput) -> String {
     };
     let mut account = format!("Block {number} {how}.\n");
     for text in [&output.stdout, &output.stderr] {
-        let text = tail(text);
+        let text = last_lines(text);
         if !text.is_empty() {
             account.push_str(text);
             if !text.ends_with('\n') {
@@ -60,14 +61,10 @@ fn account(number: usize, output: &ToolOutput) -> String {
     account
 }
 
-fn tail(text: &str) -> &str {
-    let mut from = text.len().saturating_sub(QUOTED_BYTES);
-    while !text.is_char_boundary(from) {
-        from += 1;
-    }
-    let end = text.trim_end_matches('\n').len();
-    let lines = text[from..end.max(from)].rmatch_indices('\n').nth(QUOTED_LINES - 1);
-    &text[lines.map_or(from, |(at, _)| from + at + 1)..]
+fn last_lines(text: &str) -> &str {
+    let text = tail(text, QUOTED_BYTES);
+    let lines = text.trim_end_matches('\n').rmatch_indices('\n').nth(QUOTED_LINES - 1);
+    lines.map_or(text, |(at, _)| &text[at + 1..])
 }
 
 #[cfg(test)]
@@ -76,13 +73,13 @@ mod tests {
 
     #[test]
     fn the_end_of_an_output_is_quoted() {
-        assert_eq!(tail(""), "");
-        assert_eq!(tail("one\ntwo\n"), "one\ntwo\n");
+        assert_eq!(last_lines(""), "");
+        assert_eq!(last_lines("one\ntwo\n"), "one\ntwo\n");
         let many: String = (0..100).map(|number| format!("{number}\n")).collect();
-        assert_eq!(tail(&many).lines().count(), QUOTED_LINES);
-        assert!(tail(&many).starts_with("60\n") && tail(&many).ends_with("99\n"));
+        assert_eq!(last_lines(&many).lines().count(), QUOTED_LINES);
+        assert!(last_lines(&many).starts_with("60\n") && last_lines(&many).ends_with("99\n"));
         let wide = "é".repeat(QUOTED_BYTES);
-        assert!(tail(&wide).len() <= QUOTED_BYTES);
-        assert_eq!(tail("\n\n"), "\n\n");
+        assert!(last_lines(&wide).len() <= QUOTED_BYTES);
+        assert_eq!(last_lines("\n\n"), "\n\n");
     }
 }

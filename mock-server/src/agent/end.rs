@@ -85,7 +85,7 @@ fn complete(event: &mut Event, ending: &Ending) {
     if let Some(data) = event.data.as_object_mut() {
         data.remove("is_streaming");
         let tools = data.get_mut("tools").and_then(Value::as_array_mut);
-        for tool in tools.into_iter().flatten().filter(|tool| tool["result"].is_null()) {
+        for tool in tools.into_iter().flatten().filter(|tool| tool.is_object() && tool["result"].is_null()) {
             let why = match ending {
                 Ending::Failed(why) => why.as_str(),
                 _ => "the turn was interrupted",

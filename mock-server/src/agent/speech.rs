@@ -6,6 +6,7 @@ use super::desk::Running;
 use crate::{
     app::lock,
     store::{StoreError, Writer, typed},
+    text::{head, tail},
     world::{
         events::{self, Event},
         ids,
@@ -40,7 +41,7 @@ impl Running {
             return;
         }
         let left = TEXT_LIMIT.saturating_sub(speech.content.len());
-        speech.content.push_str(&text[..floor(text, left)]);
+        speech.content.push_str(head(text, left));
         let id = speech.id.get_or_insert_with(|| ids::in_order("rsp", self.app.now())).clone();
         let data = json!({"content": speech.content, "model": self.model(), "is_streaming": true});
         self.tell("response", &id, data, true);
@@ -169,26 +170,13 @@ fn note(prompt: &mut Prompt, id: &str, grows: bool) {
     }
 }
 
-/// The longest beginning of a text of at most so many bytes.
-fn floor(text: &str, most: usize) -> usize {
-    let mut end = most.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    end
-}
-
 /// A text that is too long loses its middle.
 fn cut(text: &str) -> String {
     if text.len() <= RESULT_LIMIT {
         return text.to_owned();
     }
-    let half = floor(text, RESULT_LIMIT / 2);
-    let mut from = text.len() - RESULT_LIMIT / 2;
-    while !text.is_char_boundary(from) {
-        from += 1;
-    }
-    format!("{}\n[{} bytes are left out]\n{}", &text[..half], from - half, &text[from..])
+    let (first, last) = (head(text, RESULT_LIMIT / 2), tail(text, RESULT_LIMIT / 2));
+    format!("{first}\n[{} bytes are left out]\n{last}", text.len() - first.len() - last.len())
 }
 
 #[cfg(test)]

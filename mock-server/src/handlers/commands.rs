@@ -13,6 +13,7 @@ use crate::{
     runner::{CommandSpec, OutputMode, RunnerError},
     space::LocatedKind,
     store::{StoreError, Writer, typed},
+    text,
     view::signal_name,
     world::{
         commands::{Command, Kept, Mode, OUTPUT_LIMIT, Status, Stream, TEXT_LIMIT, claim_process_id},
@@ -105,7 +106,7 @@ async fn begin(app: Arc<App>, sandbox: Sandbox, ask: Ask) -> Result<Arc<Job>, Ap
     let mut record = Command {
         id: ids::command(started_at),
         sandbox: sandbox.id.clone(),
-        text: cut(&ask.text).to_owned(),
+        text: text::head(&ask.text, TEXT_LIMIT).to_owned(),
         cwd: cwd.clone(),
         mode: ask.mode,
         process_id: None,
@@ -195,15 +196,6 @@ async fn working_folder(app: &App, sandbox: &Sandbox, cwd: Option<&str>) -> Resu
         }),
         _ => Err(ApiError::invalid("invalid_path", "cwd", "must be a folder that is there")),
     }
-}
-
-/// The first part of a text that the history keeps.
-fn cut(text: &str) -> &str {
-    let mut end = text.len().min(TEXT_LIMIT);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 /// A command that never ran: recorded as failed, answered as an error.

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     space::{Listed, LocatedKind},
+    text::head,
     world::{
         commands::{Command, Status},
         events::Event,
@@ -262,24 +263,15 @@ fn events(events: &[Event]) -> Markup {
 
 fn content(event: &Event) -> String {
     let whole = event.data.to_string();
-    mask::text(head(&whole)).chars().take(EVENT_SHOWN).collect()
+    mask::text(head(&whole, EVENT_BYTES)).chars().take(EVENT_SHOWN).collect()
 }
 
 /// The first line of a command, without its secrets.
 fn line(text: &str) -> String {
-    let masked = mask::text(head(text));
+    let masked = mask::text(head(text, EVENT_BYTES));
     let mut shown: String = masked.lines().next().unwrap_or_default().chars().take(LINE).collect();
     if shown.len() < masked.len() {
         shown.push('…');
     }
     shown
-}
-
-/// The first part of a text.
-fn head(text: &str) -> &str {
-    let mut end = text.len().min(EVENT_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
