@@ -8,7 +8,7 @@ use crate::{
     Artifact, Result,
     dialects::Dialect,
     format,
-    load::{Document, Operation},
+    load::{Answer, Document, Operation},
     names::{ident, pascal, snake},
     samples::{Fill, Given, Samples},
 };
@@ -30,7 +30,7 @@ pub(crate) fn generate(document: &Document, dialects: &[Dialect]) -> Result<Vec<
         let models = if functions.is_empty() { quote!() } else { quote!(models,) };
         let tokens = quote! {
             use sandboxer::{#models operations::Operation};
-            use crate::drive::{Drive, Way};
+            use crate::drive::{Drive, Made, Way};
 
             #functions
 
@@ -92,10 +92,12 @@ fn way(operation: &Operation, suffix: &str, given: &Given, functions: &mut Token
         arguments.push(quote!(#make()));
     }
     let sent = given.sent.to_string();
+    let seen =
+        if matches!(operation.answer, Answer::Json(_)) { quote!(Made::of) } else { quote!(Made::stream) };
     quote! {
         Way {
-            call: |api| Box::pin(async move { api.#name(#(#arguments),*).await.map(drop) }),
-            blocking: |api| api.#name(#(#arguments),*).map(drop),
+            call: |api| Box::pin(async move { api.#name(#(#arguments),*).await.map(#seen) }),
+            blocking: |api| api.#name(#(#arguments),*).map(#seen),
             sent: #sent,
         }
     }

@@ -111,7 +111,6 @@ pub(crate) fn choice(name: &str, schema: &Schema) -> Result<TokenStream> {
     let docs =
         docs::attributes(&docs::sentence(schema.description.as_deref().unwrap_or("One of several answers.")));
     let name = ident(name);
-    let missing = format!("no `{tag}` that says what this is");
     Ok(quote! {
         #docs
         #[non_exhaustive]
@@ -127,7 +126,7 @@ pub(crate) fn choice(name: &str, schema: &Schema) -> Result<TokenStream> {
                 use serde::de::Error as _;
                 let value = serde_json::Value::deserialize(deserializer)?;
                 let tag = value.get(#tag).and_then(serde_json::Value::as_str);
-                match tag.ok_or_else(|| D::Error::custom(#missing))?.to_owned().as_str() {
+                match tag.ok_or_else(|| D::Error::missing_field(#tag))?.to_owned().as_str() {
                     #(#reads)*
                     _ => Ok(Self::Other(value)),
                 }

@@ -12,11 +12,13 @@ use std::{
 pub mod check;
 pub mod edits;
 pub mod load;
+pub mod seen;
 
 mod api;
 mod blocking_api;
 mod bodies;
 mod calls;
+mod codes;
 mod dialects;
 mod docs;
 mod engine;

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::{
     Error, Result,
+    codes::{self, ErrorCode},
     names::{callable, pascal},
     schema::{Parameter, Place, Schema},
 };
@@ -22,6 +23,8 @@ pub struct Document {
     pub(crate) operations: Vec<Operation>,
     pub(crate) rules: Vec<RepeatRule>,
     pub(crate) errors: IndexMap<String, ErrorCode>,
+    /// Codes that every operation may answer with.
+    pub(crate) common_errors: Vec<String>,
     pub(crate) service: Option<Service>,
     pub(crate) base_url: Option<String>,
     /// What is sent to webhook endpoints.
@@ -65,7 +68,10 @@ pub(crate) struct Operation {
     pub path: String,
     pub repeat: RepeatClass,
     pub key_action: Option<String>,
+    /// All its codes: those of every operation, its own and those of its parameters.
     pub errors: Vec<String>,
+    /// The codes that it lists itself.
+    pub own_errors: Vec<String>,
     pub parameters: Vec<Parameter>,
     pub body: Option<Body>,
     pub success: u16,
@@ -137,14 +143,6 @@ pub(crate) struct When {
     pub message: Option<String>,
     pub window: Option<String>,
     pub hint: Option<bool>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ErrorCode {
-    pub status: u16,
-    pub retryable: Option<bool>,
-    pub meaning: String,
 }
 
 #[derive(Deserialize)]
@@ -293,6 +291,7 @@ pub(crate) fn of_yaml(yaml: &serde_yaml_ng::Value) -> Result<Document> {
         operations,
         rules: raw.rules,
         errors: raw.errors,
+        common_errors: raw.common_errors,
         service: raw.service,
         base_url: raw.servers.into_iter().next().map(|server| server.url),
     };
@@ -369,6 +368,7 @@ fn add(
         repeat: operation.repeat,
         key_action: operation.key_action,
         errors,
+        own_errors: operation.errors,
         parameters,
         body,
         success: status,
@@ -520,11 +520,6 @@ impl Document {
             if !ids.insert(operation.method_name()) {
                 return Err(Error::new(format!("there are two operations `{}`", operation.id)));
             }
-            for code in &operation.errors {
-                if !self.errors.contains_key(code) {
-                    return Err(Error::new(format!("{}: the code `{code}` is not described", operation.id)));
-                }
-            }
             for piece in operation.path.split('/').filter_map(|p| p.strip_prefix('{')) {
                 let name = piece.trim_end_matches('}');
                 if !operation.given(Place::Path).any(|p| p.name == name) {
@@ -542,14 +537,7 @@ impl Document {
                 }
             }
         }
-        for rule in &self.rules {
-            for code in &rule.when.codes {
-                if !self.errors.contains_key(code) {
-                    return Err(Error::new(format!("row {}: the code `{code}` is not described", rule.name)));
-                }
-            }
-        }
-        Ok(())
+        codes::verify(&self.errors, &self.common_errors, &self.operations, &self.rules)
     }
 }
 

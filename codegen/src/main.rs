@@ -1,20 +1,23 @@
 //! Command-line entry of the code generator.
 
 use std::{
+    fs,
     io::{self, Write},
     process::ExitCode,
 };
 
-use sandboxer_codegen::{Inputs, check, dialect_document, plan, workspace_root};
+use sandboxer_codegen::{Error, Inputs, check, dialect_document, plan, seen, workspace_root};
 
-const USAGE: &str = "usage: sandboxer-codegen [--check | --print DIALECT]\n\
+const USAGE: &str = "usage: sandboxer-codegen [--check | --print DIALECT | --seen FILE]\n\
     Writes the generated files of the workspace; with --check, compares them and exits 1 on a difference; with --print, \
-    writes the API document of that dialect to standard output, as JSON, and nothing else.\n";
+    writes the API document of that dialect to standard output, as JSON, and nothing else; with --seen, shows what suites \
+    saw the local server answer, and exits 1 when an operation or a code never came up.\n";
 
 enum Task {
     Write,
     Compare,
     Print(String),
+    Show(String),
 }
 
 fn main() -> ExitCode {
@@ -23,10 +26,12 @@ fn main() -> ExitCode {
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--check" => task = Task::Compare,
-            "--print" => match arguments.next() {
-                Some(dialect) => task = Task::Print(dialect),
+            flag @ ("--print" | "--seen") => match arguments.next() {
+                Some(dialect) if flag == "--print" => task = Task::Print(dialect),
+                Some(file) => task = Task::Show(file),
                 None => {
-                    let _ = write!(io::stderr(), "--print needs the name of a dialect\n{USAGE}");
+                    let needed = if flag == "--print" { "the name of a dialect" } else { "a file" };
+                    let _ = write!(io::stderr(), "{flag} needs {needed}\n{USAGE}");
                     return ExitCode::from(2);
                 }
             },
@@ -55,6 +60,15 @@ fn run(task: &Task) -> sandboxer_codegen::Result<ExitCode> {
     if let Task::Print(dialect) = task {
         let text = dialect_document(&inputs, dialect)?;
         return Ok(ExitCode::from(u8::from(writeln!(io::stdout(), "{text}").is_err())));
+    }
+    if let Task::Show(file) = task {
+        let text = fs::read_to_string(file).map_err(|error| Error::new(format!("{file}: {error}")))?;
+        let report = seen::report(&inputs, &text)?;
+        let _ = io::stdout().write_all(report.table.as_bytes());
+        for fault in &report.faults {
+            let _ = writeln!(io::stderr(), "{fault}");
+        }
+        return Ok(ExitCode::from(u8::from(!report.faults.is_empty())));
     }
     let artifacts = plan(&inputs)?;
     if matches!(task, Task::Write) {

@@ -6,7 +6,7 @@ const ODD: &str = r##"
 openapi: 3.0.3
 info: {title: 'Odd "API"', version: '9'}
 x-error-codes:
-  invalid_request: {status: 400, meaning: 'Bad, "very" bad'}
+  invalid_request: {status: 400, produced: ruled, meaning: 'Bad, "very" bad'}
 x-repeat-table:
   - {name: one-status, when: {status: [418]}, repeat: [], why: 'A pot, not a service.'}
 paths:
@@ -220,6 +220,12 @@ fn what_no_step_understands_is_refused_by_its_place() {
         ("{name: dry, in", "{name: when, in", "DoIt.when"),
         ("x-websocket: true", "x-websocket: false", "socket"),
         ("new: {type: boolean}", "new: {type: boolean, x-dialect: boat}", "`boat`"),
+        ("produced: ruled, ", "", "`produced`"),
+        ("produced: ruled", "produced: somehow", "somehow"),
+        ("produced: ruled", "produced: scenario", "`invalid_request` needs `scenarios`"),
+        ("produced: ruled", "produced: ruled, scenarios: [rain]", "`invalid_request` needs `scenarios`"),
+        ("produced: ruled", "produced: elsewhere", "`invalid_request` is produced elsewhere"),
+        ("x-errors: [invalid_request]", "x-errors: []", "`invalid_request` is listed by no operation"),
     ] {
         let error = refused(from, to);
         assert!(error.contains(says), "{to}: {error}");

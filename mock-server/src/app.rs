@@ -17,7 +17,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     agent::Agents,
-    folders::SNAPSHOTS,
+    folders::{SCRATCH, SNAPSHOTS},
     hosting::Gateway,
     job::Job,
     metering::Meters,
@@ -123,6 +123,13 @@ impl Live {
     /// Whether nobody has asked for another course since.
     pub(crate) fn is_on(&self, course: u64) -> bool {
         self.course.load(Ordering::SeqCst) == course
+    }
+
+    /// Waits until somebody has asked for another course and told of it.
+    pub(crate) async fn off_course(&self, course: u64) {
+        let mut state = self.watch();
+        // The sender lives in `self`, so waiting cannot fail.
+        while self.is_on(course) && state.changed().await.is_ok() {}
     }
 
     /// Tells whoever waits for a state.
@@ -239,24 +246,22 @@ impl App {
     }
 
     /// Waits until everything written before the call is on disk, if this server keeps its data. Those that wait at once
-    /// share one trip to the disk.
-    pub(crate) async fn make_durable(self: &Arc<Self>) {
+    /// share one trip to the disk; if it fails, whoever comes next makes another.
+    pub(crate) async fn make_durable(self: &Arc<Self>) -> Result<(), StoreError> {
         if !self.store.is_kept() {
-            return;
+            return Ok(());
         }
         let wanted = self.written.load(Ordering::SeqCst);
         let mut durable = self.durable.lock().await;
         if *durable >= wanted {
-            return;
+            return Ok(());
         }
         let until = self.written.load(Ordering::SeqCst);
         let app = self.clone();
         let written = tokio::task::spawn_blocking(move || app.write::<(), StoreError>(|_| Ok(()))).await;
-        match written {
-            Ok(Ok(())) => *durable = until,
-            Ok(Err(error)) => tracing::error!(%error, "changes could not be brought to disk"),
-            Err(error) => tracing::error!(%error, "changes could not be brought to disk"),
-        }
+        written.unwrap_or_else(|lost| Err(StoreError::Failed(lost.to_string())))?;
+        *durable = until;
+        Ok(())
     }
 
     /// Counts a use of a key.
@@ -307,6 +312,11 @@ impl App {
         Space::new(id, self.spaces.join(id))
     }
 
+    /// A folder on the disk of the sandboxes that none of them sees.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        self.spaces.with_file_name(SCRATCH)
+    }
+
     /// How the machines behave now.
     pub(crate) fn machines(&self) -> MachinesSeed {
         lock(&self.machines).clone()
@@ -336,5 +346,26 @@ impl App {
             () = self.clock.sleep(duration) => true,
             () = self.closing.cancelled() => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{store::StoreError, testing::Setting};
+
+    #[tokio::test]
+    async fn what_could_not_be_brought_to_disk_is_said_and_tried_again() {
+        let set = Setting::new();
+        set.app.write_later::<_, StoreError>(|_| Ok(())).unwrap();
+        set.faults.set_durable(true);
+        for _ in 0..2 {
+            let failed = set.app.make_durable().await;
+            assert!(matches!(failed, Err(StoreError::Failed(_))), "{failed:?}");
+        }
+        set.faults.set_durable(false);
+        set.app.make_durable().await.unwrap();
+        // There is nothing left that could fail.
+        set.faults.set_durable(true);
+        set.app.make_durable().await.unwrap();
     }
 }

@@ -65,9 +65,15 @@ pub(crate) fn authenticate(
         _ => bearer(headers)?,
     };
     let key = match typed::get::<Key>(tx, &ids::digest(secret))? {
-        Some(key) => key,
-        None => machine_keys::of_secret(tx, secret)?.ok_or_else(|| refuse("the API key is not known"))?,
+        Some(key) => Some(key),
+        None => machine_keys::of_secret(tx, secret)?,
     };
+    check(tx, key, now)
+}
+
+/// The account and the key, if there is one and it has not ended.
+fn check(tx: &dyn Reader, key: Option<Key>, now: Millis) -> Result<(Account, Key), ApiError> {
+    let key = key.ok_or_else(|| refuse("the API key is not known"))?;
     if key.revoked_at.is_some() {
         return Err(refuse("the API key was revoked"));
     }
@@ -129,6 +135,16 @@ pub(crate) fn organisation(
 }
 
 impl Caller {
+    /// The caller as it is now, for answers that take long: its key may have ended since.
+    pub(crate) fn again(&self, tx: &dyn Reader, now: Millis) -> Result<Self, ApiError> {
+        let key = match machine_keys::sandbox_of(&self.key) {
+            Some(_) => machine_keys::by_id(tx, &self.key.id)?.filter(|key| key.digest == self.key.digest),
+            None => typed::get(tx, &self.key.digest)?,
+        };
+        let (account, key) = check(tx, key, now)?;
+        Ok(Self { account, key, ..self.clone() })
+    }
+
     /// What the caller may do with a sandbox; `None` if it must seem not to exist.
     pub(crate) fn access(&self, tx: &dyn Reader, sandbox: &Sandbox) -> Result<Option<Access>, ApiError> {
         if !self.key.covers(&sandbox.id) {

@@ -94,5 +94,5 @@ pub(crate) fn files(app: &App, id: &str) -> Result<Files, FileError> {
         Some(owner) => Owner { uid: owner.uid, gid: owner.gid },
         None => Owner::current(),
     };
-    Files::open(&space.root, owner)
+    Ok(Files::open(&space.root, owner)?.drafting_in(app.scratch()))
 }

@@ -15,6 +15,9 @@ const PREFIX: &str = "sandboxer-mock-server-";
 /// The folder beside that of the sandboxes that has the snapshots of their disks.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
 
+/// The folder beside that of the sandboxes for files that are of no use to the next server.
+pub(crate) const SCRATCH: &str = "scratch";
+
 /// The lock in a folder; whoever serves the folder holds it.
 const LOCK: &str = "lock";
 
@@ -90,7 +93,7 @@ impl Folders {
 
     /// For files that are of no use to the next server.
     pub(crate) fn scratch(&self) -> PathBuf {
-        self.root.join("scratch")
+        self.root.join(SCRATCH)
     }
 
     /// The file of the store, if there is to be one.

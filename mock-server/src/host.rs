@@ -139,7 +139,9 @@ async fn flush(app: Arc<App>) {
             () = clock.sleep(FLUSHING) => {}
             () = app.closing.cancelled() => return,
         }
-        app.make_durable().await;
+        if let Err(error) = app.make_durable().await {
+            tracing::error!(%error, "changes could not be brought to disk");
+        }
     }
 }
 

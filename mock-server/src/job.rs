@@ -17,7 +17,11 @@ use crate::{
     app::{App, Live, lock},
     runner::{OutputRing, Running},
     store::{StoreError, typed},
-    world::commands::{self, Command, Kept, OUTPUT_OF_SANDBOX_LIMIT, Status, Stream},
+    world::{
+        commands::{self, Command, Kept, OUTPUT_OF_SANDBOX_LIMIT, Status, Stream},
+        output_hours,
+        sandboxes::Sandbox,
+    },
 };
 
 /// How long a command's tree has between SIGTERM and SIGKILL.
@@ -34,6 +38,8 @@ pub(crate) struct Job {
     is_recorded: bool,
     killed: CancellationToken,
     lost: AtomicBool,
+    /// Whether the store could not take its end.
+    unkept: AtomicBool,
     ended: watch::Sender<bool>,
     /// What the store has of its output: standard output, standard error.
     stored: Mutex<[Kept; 2]>,
@@ -56,6 +62,7 @@ impl Job {
             is_recorded,
             killed: CancellationToken::new(),
             lost: AtomicBool::new(false),
+            unkept: AtomicBool::new(false),
             ended: watch::Sender::new(false),
             stored: Mutex::default(),
         });
@@ -108,6 +115,11 @@ impl Job {
         *self.ended.borrow()
     }
 
+    /// Whether its end was to be recorded and could not be: nobody is to be told of it.
+    pub(crate) fn is_unkept(&self) -> bool {
+        self.unkept.load(Ordering::SeqCst)
+    }
+
     /// Waits until it has ended and is recorded.
     pub(crate) async fn ended(&self) {
         // The sender lives in `self`, so waiting cannot fail.
@@ -141,10 +153,18 @@ impl Job {
             };
         }
         let stored = self.is_recorded
-            && self.store(&app).map_err(|error| tracing::error!(%error, "a record is lost")).is_ok();
-        if stored {
-            // Nobody is told of an end that a server that is killed would forget.
-            app.make_durable().await;
+            && self
+                .store_aside(&app)
+                .await
+                .map_err(|error| tracing::error!(%error, "a record is lost"))
+                .is_ok();
+        // Nobody is told of an end that a server that is killed would forget.
+        if self.is_recorded {
+            let durable = if stored { app.make_durable().await } else { Ok(()) };
+            if let Err(error) = &durable {
+                tracing::error!(%error, "the end of a command could not be brought to disk");
+            }
+            self.unkept.store(!stored || durable.is_err(), Ordering::SeqCst);
         }
         self.ended.send_replace(true);
         // Without a history the live side is all that later questions about a background command can be answered from.
@@ -169,18 +189,25 @@ impl Job {
             if self.has_ended() {
                 return;
             }
-            if let Err(error) = self.store(&app) {
+            if let Err(error) = self.store_aside(&app).await {
                 tracing::error!(%error, "the output of a running command is not kept");
                 return;
             }
         }
     }
 
+    /// [`Self::store`] on a thread for it: much output takes a while to be measured.
+    async fn store_aside(self: &Arc<Self>, app: &Arc<App>) -> Result<(), StoreError> {
+        let (job, app) = (self.clone(), app.clone());
+        let stored = tokio::task::spawn_blocking(move || job.store(&app)).await;
+        stored.unwrap_or_else(|lost| Err(StoreError::Failed(lost.to_string())))
+    }
+
     /// Brings the store up to date with its record and its output.
     fn store(&self, app: &App) -> Result<(), StoreError> {
         // Held until all is written: what is written last must be what is true last.
         let mut stored = lock(&self.stored);
-        let record = self.record();
+        let mut record = self.record();
         let now = [record.stdout, record.stderr];
         let parts = [Stream::Stdout, Stream::Stderr].map(|stream| {
             let (was, is) = (stored[stream as usize], stream.kept(&record));
@@ -191,20 +218,27 @@ impl Job {
             let max = usize::try_from(is.end.saturating_sub(chunk.offset)).unwrap_or(0);
             (stream, was, is, chunk.offset, chunk.bytes.slice(..chunk.bytes.len().min(max)))
         });
-        app.write_later(|tx| {
+        let packed = match record.history_ends {
+            None => parts.iter().map(|(.., bytes)| output_hours::packed(bytes)).sum(),
+            Some(_) => 0,
+        };
+        let ends = app.write_later(|tx| {
             // The sandbox may have been deleted meanwhile; then its history is gone with it.
-            if typed::get::<crate::world::sandboxes::Sandbox>(&*tx, &record.sandbox)?.is_none() {
-                return Ok(());
+            let Some(sandbox) = typed::get::<Sandbox>(&*tx, &record.sandbox)? else { return Ok(None) };
+            if !output_hours::take(tx, &sandbox.account, packed, app.now())? {
+                record.history_ends = Some(stored.map(|kept| kept.end));
             }
             for (stream, was, is, from, bytes) in &parts {
                 commands::keep_output(tx, &record.id, *stream, *from, bytes)?;
                 commands::drop_output(tx, &record.id, *stream, *was, is.start)?;
             }
             typed::put(tx, &record)?;
-            commands::drop_oldest_output(tx, &record.sandbox, OUTPUT_OF_SANDBOX_LIMIT)
+            commands::drop_oldest_output(tx, &record.sandbox, OUTPUT_OF_SANDBOX_LIMIT)?;
+            Ok::<_, StoreError>(record.history_ends)
         })?;
+        lock(&self.record).history_ends = ends;
         *stored = now;
-        Ok::<(), StoreError>(())
+        Ok(())
     }
 
     /// A part of its output: where it begins, the bytes, and how far the stream has come.

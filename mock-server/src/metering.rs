@@ -8,17 +8,18 @@ use std::{
 };
 
 use sandboxer::clock::{Clock as _, SystemClock};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::{
     app::{App, lock},
     runner::ProcessSample,
     space,
-    store::{StoreError, Table, typed},
+    store::{StoreError, typed},
     view,
     world::{
         metrics::{self, Load},
+        process_looks::ProcessLook,
         sandboxes::{Sandbox, machine_class},
         time::Millis,
     },
@@ -42,9 +43,6 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// Stored samples keep this many processes and characters of a command line.
 const SAMPLE_PROCESSES: usize = 12;
 const SAMPLE_CHARACTERS: usize = 120;
-
-/// How long the last look at the processes is shown, in milliseconds.
-pub(crate) const SAMPLE_KEPT_FOR: Millis = 7 * crate::world::time::DAY;
 
 /// What was seen at the last looks.
 #[derive(Debug, Default)]
@@ -74,7 +72,8 @@ impl Meters {
         }
     }
 
-    fn unwatch(&self, sandbox: &str) {
+    /// Stops looking at a sandbox, and forgets what was seen.
+    pub(crate) fn unwatch(&self, sandbox: &str) {
         lock(&self.watched).remove(sandbox);
         lock(&self.looks).remove(sandbox);
     }
@@ -110,6 +109,10 @@ async fn measure_with(app: &App, sandbox: &Sandbox) -> io::Result<(Measured, Arc
     };
     let now = Arc::new(look(app, &sandbox.id).await?);
     lock(&meters.looks).insert(sandbox.id.clone(), now.clone());
+    // One that was deleted during the look was forgotten before it.
+    if app.read(|tx| typed::get::<Sandbox>(tx, &sandbox.id)).map_err(io::Error::other)?.is_none() {
+        meters.unwatch(&sandbox.id);
+    }
     let root = app.space(&sandbox.id).root;
     let used = tokio::task::spawn_blocking(move || match space::tree_size_within(&root, MOST_FILES) {
         Ok(size) => Ok(size.allocated),
@@ -192,23 +195,23 @@ async fn sample(app: &App, id: &str) -> io::Result<()> {
     };
     let at = app.now();
     let (measured, look) = measure_with(app, &sandbox).await?;
-    let row = processes_row(at, look.processes.clone()).to_string();
+    let seen = process_look(id, at, look.processes.clone());
     let written = app.write_later(|tx| {
         // One that was deleted meanwhile must leave nothing behind.
         if typed::get::<Sandbox>(&*tx, id)?.is_none_or(|sandbox| !sandbox.state.is_up()) {
             return Ok(());
         }
         metrics::add(tx, id, at, measured.load)?;
-        tx.put(Table::Samples, id, row.as_bytes())
+        typed::put(tx, &seen)
     });
     written.map_err(|error: StoreError| io::Error::other(error))
 }
 
 /// The busiest processes, as they are kept for questions that come while a sandbox is stopped.
-pub(crate) fn processes_row(at: Millis, mut processes: Vec<ProcessSample>) -> Value {
+pub(crate) fn process_look(sandbox: &str, at: Millis, mut processes: Vec<ProcessSample>) -> ProcessLook {
     let total = processes.len();
     processes.sort_by(|a, b| b.cpu_percent.total_cmp(&a.cpu_percent));
-    let shown: Vec<_> = processes
+    let processes = processes
         .iter()
         .take(SAMPLE_PROCESSES)
         .map(|process| {
@@ -218,7 +221,7 @@ pub(crate) fn processes_row(at: Millis, mut processes: Vec<ProcessSample>) -> Va
             shown
         })
         .collect();
-    json!({"sampledAt": at, "total": total, "processes": shown})
+    ProcessLook { sandbox: sandbox.to_owned(), at, total, processes }
 }
 
 #[cfg(test)]
@@ -226,6 +229,7 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
+    use crate::{testing::Setting, world::sandboxes::State};
 
     fn process(pid: u32, cpu: u64, io_bytes: u64) -> ProcessSample {
         ProcessSample {
@@ -251,5 +255,28 @@ mod tests {
         assert_eq!(between(&before, &now), (1.0, 105.0));
         assert_eq!(between(&now, &now), (0.0, 0.0));
         assert_eq!((percent(3.0, 2.0), percent(1.0, 4.0)), (100.0, 25.0));
+    }
+
+    #[tokio::test]
+    async fn a_look_at_a_sandbox_that_was_deleted_meanwhile_is_not_kept() {
+        let set = Setting::new();
+        let app = &set.app;
+        let sandbox = set.sandbox(State::Ready).await;
+        measure(app, &sandbox).await.unwrap();
+        assert!(lock(&app.meters.looks).contains_key("bx_1"));
+        set.write(|tx| typed::remove::<Sandbox>(tx, "bx_1"));
+        measure(app, &sandbox).await.unwrap();
+        assert!(lock(&app.meters.looks).is_empty());
+    }
+
+    #[tokio::test]
+    async fn looks_go_with_their_sandbox() {
+        let set = Setting::new();
+        let app = &set.app;
+        let sandbox = set.sandbox(State::Ready).await;
+        app.meters.watch("bx_1");
+        measure(app, &sandbox).await.unwrap();
+        crate::lifecycle::begin_delete(app, &sandbox, "a").unwrap();
+        assert!(lock(&app.meters.looks).is_empty() && lock(&app.meters.watched).is_empty());
     }
 }

@@ -37,6 +37,13 @@ impl Part {
     pub(crate) fn next(&self) -> u64 {
         self.offset + self.bytes.len() as u64
     }
+
+    /// Forgets what comes after an offset.
+    pub(crate) fn cut_at(&mut self, end: u64) {
+        self.end = self.end.min(end);
+        self.offset = self.offset.min(self.end);
+        self.bytes.truncate(usize::try_from(self.end - self.offset).unwrap_or(usize::MAX));
+    }
 }
 
 impl Source {

@@ -20,7 +20,7 @@ enum Wanted {
     Nothing,
 }
 
-/// Answers with a file, or the part of it that the request wants. `tag` is its strong entity tag, quotes included.
+/// Answers with a file, or the part of it that the request wants. `tag` is its entity tag, quotes included.
 pub(crate) fn serve(
     request: &HeaderMap,
     file: File,
@@ -59,7 +59,9 @@ pub(crate) fn serve(
 fn wanted(request: &HeaderMap, tag: &str, size: u64) -> Wanted {
     let mut ranges = request.get_all(header::RANGE).iter();
     let (Some(range), None) = (ranges.next(), ranges.next()) else { return Wanted::All };
-    if request.get(header::IF_RANGE).is_some_and(|held| held.as_bytes() != tag.as_bytes()) {
+    // A weak tag does not say that it is the same byte for byte.
+    let is_other = |held: &HeaderValue| tag.starts_with("W/") || held.as_bytes() != tag.as_bytes();
+    if request.get(header::IF_RANGE).is_some_and(is_other) {
         return Wanted::All;
     }
     range.to_str().ok().and_then(|range| parse(range, size)).unwrap_or(Wanted::All)

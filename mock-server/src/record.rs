@@ -212,6 +212,7 @@ impl fmt::Debug for Recorded {
         let query = self.inner.query.as_ref().map(|query| {
             let shown = query.split('&').map(|pair| match pair.split_once('=') {
                 Some(("access_token", _)) => "access_token=[redacted]",
+                Some(("signature", _)) => "signature=[redacted]",
                 _ => pair,
             });
             shown.collect::<Vec<_>>().join("&")

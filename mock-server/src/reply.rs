@@ -160,6 +160,12 @@ impl ApiError {
         self
     }
 
+    /// The same with another code.
+    pub(crate) fn recoded(mut self, code: &'static str) -> Self {
+        self.0.code = code;
+        self
+    }
+
     /// The code.
     pub(crate) fn code(&self) -> &'static str {
         self.0.code

@@ -5,7 +5,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use http::{HeaderValue, Method, Response, StatusCode, header, request};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request};
 use http_body_util::BodyExt as _;
 use percent_encoding::percent_decode_str;
 use sandboxer::Operation;
@@ -13,10 +13,12 @@ use sandboxer::Operation;
 use crate::{
     app::App,
     auth::{self, Caller},
+    dialects,
     generated::router::{BodyRule, ROUTES, Route, Segment},
     handlers::{self, Call},
     reply::{ApiError, Outcome},
     validate,
+    world::actions,
 };
 
 /// Where the API lies on the server.
@@ -30,6 +32,9 @@ const TOKEN_QUERY: &str = "access_token";
 
 /// The most bytes of a body that is only read to be thrown away, so that its sender gets to read the answer.
 const DRAIN: usize = 64 << 20;
+
+/// The most bytes of a body that are kept before its sender is known.
+const UNKNOWN: usize = 1 << 20;
 
 /// The names of an operation's path parameters, with their values.
 type PathIds = Vec<(&'static str, String)>;
@@ -46,9 +51,11 @@ pub(crate) fn find(method: &Method, path: &str) -> Result<(&'static Route, PathI
     let mut allowed: Vec<&str> = Vec::new();
     // A literal that fits hides the parameter in its place, so only routes of the first shape count.
     let mut shape: Option<&[Segment]> = None;
-    for route in ROUTES {
-        let Some(ids) = fits(route.segments, &parts) else { continue };
-        if **shape.get_or_insert(route.segments) != *route.segments {
+    let own = ROUTES.iter().map(|route| (route.segments, route));
+    let others = dialects::routes().iter().map(|(segments, route)| (segments.as_slice(), *route));
+    for (segments, route) in own.chain(others) {
+        let Some(ids) = fits(segments, &parts) else { continue };
+        if **shape.get_or_insert(segments) != *segments {
             continue;
         }
         if route.method == method.as_str() {
@@ -90,9 +97,18 @@ pub(crate) fn body_limit(operation: Option<Operation>) -> usize {
     match operation {
         // 5 MiB of content, each byte of which JSON may write in six.
         Some(Operation::WriteFile) => 32 << 20,
+        // Two texts of 1 MiB, as JSON may write them, and the paths.
+        Some(Operation::ReplaceInFiles) => 32 << 20,
         Some(Operation::Command | Operation::CommandStream) => 8 << 20,
-        _ => 1 << 20,
+        _ => UNKNOWN,
     }
+}
+
+/// Whether the key of a request is good for its operation; that it is asked does not count as a use.
+pub(crate) fn is_known(app: &App, head: &request::Parts) -> bool {
+    let Ok((route, _)) = find(&head.method, head.uri.path()) else { return false };
+    let found = app.read(|tx| auth::authenticate(tx, &head.headers, None, app.now()));
+    found.is_ok_and(|(_, key)| key.grants(route.action))
 }
 
 /// A body that was read, or why it was not.
@@ -102,6 +118,8 @@ pub(crate) enum ReadBody {
     TooLarge(Bytes),
     /// The sender went away.
     Broken,
+    /// It is read by whoever answers.
+    Unread(Body),
 }
 
 impl ReadBody {
@@ -109,23 +127,32 @@ impl ReadBody {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             ReadBody::Whole(bytes) | ReadBody::TooLarge(bytes) => bytes,
-            ReadBody::Broken => &[],
+            ReadBody::Broken | ReadBody::Unread(_) => &[],
         }
     }
 }
 
-/// Reads a body; what is over the limit is read on and thrown away.
-pub(crate) async fn read_body<B>(body: B, limit: usize) -> ReadBody
+/// Reads a body; what is over the limit is read on and thrown away. Before more than [`UNKNOWN`] bytes are kept, `is_known`
+/// is asked whether the sender may have that.
+pub(crate) async fn read_body<B>(body: B, mut limit: usize, is_known: impl FnOnce() -> bool) -> ReadBody
 where
     B: hyper::body::Body<Data = Bytes> + Unpin,
 {
     let mut body = body;
     let mut kept = Vec::new();
     let mut seen = 0;
+    let mut is_known = Some(is_known);
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else { return ReadBody::Broken };
         let Ok(data) = frame.into_data() else { continue };
         seen += data.len();
+        if seen > UNKNOWN
+            && limit > UNKNOWN
+            && let Some(is_known) = is_known.take()
+            && !is_known()
+        {
+            limit = UNKNOWN;
+        }
         if seen <= limit {
             kept.extend_from_slice(&data);
         } else if seen > DRAIN {
@@ -146,9 +173,12 @@ pub(crate) async fn answer(
     request_id: &str,
 ) -> Response<Body> {
     let work = async {
-        match head.uri.path().starts_with(handlers::manifest::STORAGE) {
-            true => handlers::manifest::download(app, head).await,
-            false => carry_out(app, head, body).await,
+        match body {
+            ReadBody::Unread(body) => handlers::file_urls::transfer(app, head, body).await,
+            _ if head.uri.path().starts_with(handlers::manifest::STORAGE) => {
+                handlers::manifest::download(app, head).await
+            }
+            body => carry_out(app, head, body).await,
         }
     };
     let outcome = AssertUnwindSafe(work).catch_unwind().await;
@@ -168,10 +198,9 @@ pub(crate) async fn answer(
 async fn carry_out(app: &Arc<App>, head: &request::Parts, body: ReadBody) -> Outcome {
     let (route, path) = find(&head.method, head.uri.path())?;
     let query = validate::parse_query(head.uri.query().unwrap_or_default());
-    let (caller, query) = identify(app, head, route, query)?;
-    if let Some(missing) = handlers::missing(route.operation) {
-        return Err(missing);
-    }
+    let headers = dialects::headers(&head.headers);
+    let (caller, query) = identify(app, &headers, route, query)?;
+    check_breadth(&caller, route)?;
     check_reach(&caller, &path)?;
     validate::check_query(route.query, &query)?;
     let body = match (body, &route.body) {
@@ -186,13 +215,15 @@ async fn carry_out(app: &Arc<App>, head: &request::Parts, body: ReadBody) -> Out
             )
             .detail("limit", limit));
         }
-        (ReadBody::Broken, _) => return Err(ApiError::new(400, "invalid_json", "the body ended early")),
+        (ReadBody::Broken | ReadBody::Unread(_), _) => {
+            return Err(ApiError::new(400, "invalid_json", "the body ended early"));
+        }
     };
     let body = validate::check_body(&route.body, &body)?;
     if route.keyed {
         check_idempotency_key(head)?;
     }
-    let call = Call { operation: route.operation, path, query, headers: head.headers.clone(), body, caller };
+    let call = Call { operation: route.operation, path, query, headers, body, caller };
     let outcome = handlers::handle(app, call).await;
     if let Ok(answer) = &outcome {
         let status = answer.status();
@@ -208,7 +239,7 @@ type Query = Vec<(String, String)>;
 /// Who calls, and whether the key and the organisation let them; hands back the query, which is judged after the key.
 fn identify(
     app: &App,
-    head: &request::Parts,
+    headers: &HeaderMap,
     route: &Route,
     query: Result<Query, ApiError>,
 ) -> Result<(Caller, Query), ApiError> {
@@ -218,7 +249,7 @@ fn identify(
             (Ok(query), Operation::ExecWebSocket | Operation::SshWebSocket) => value_of(query, TOKEN_QUERY),
             _ => None,
         };
-        let (account, key) = auth::authenticate(tx, &head.headers, token, app.now())?;
+        let (account, key) = auth::authenticate(tx, headers, token, app.now())?;
         app.key_used(&key);
         if route.action == Some(SESSION) && !key.is_session() {
             let why = "a person has to be signed in for this; no API key will do";
@@ -232,9 +263,12 @@ fn identify(
         let query = query?;
         let in_query = value_of(&query, "org");
         // What is no text names nobody, and must not pass for a call that names no organisation.
-        let in_header =
-            head.headers.get(auth::ORG_HEADER).map(|value| String::from_utf8_lossy(value.as_bytes()));
+        let in_header = headers.get(auth::ORG_HEADER).map(|value| String::from_utf8_lossy(value.as_bytes()));
         let in_header = in_header.as_deref();
+        // Nor must a name that somebody forgot to fill in.
+        if in_header == Some("") {
+            return Err(ApiError::invalid("invalid_request", "X-Sandboxer-Org", "must not be empty"));
+        }
         let named = in_query.or(in_header).filter(|named| !named.is_empty());
         let organisation = match named {
             Some(named) => auth::organisation(tx, &account, named)?,
@@ -264,6 +298,24 @@ fn check_reach(caller: &Caller, path: &PathIds) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// Refuses to a key that is limited to a part of the account what concerns all of it. What a key may pass on to others is
+/// judged where keys are made.
+fn check_breadth(caller: &Caller, route: &Route) -> Result<(), ApiError> {
+    if route.action != Some(actions::ADMIN) || route.operation == Operation::CreateScopedApiKey {
+        return Ok(());
+    }
+    let key = &caller.key;
+    // Which environments a key may change is told by their ids.
+    let concerns_environments = match route.segments.first() {
+        Some(Segment::Literal(first)) => matches!(*first, "environments" | "secrets" | "repos"),
+        _ => false,
+    };
+    match key.sandboxes.is_some() || (key.environments.is_some() && !concerns_environments) {
+        true => Err(ApiError::new(403, "forbidden", "the API key is limited to a part of the account")),
+        false => Ok(()),
+    }
+}
+
 fn check_idempotency_key(head: &request::Parts) -> Result<(), ApiError> {
     let Some(key) = head.headers.get("idempotency-key") else { return Ok(()) };
     match key.to_str().is_ok_and(|key| !key.is_empty() && key.len() <= 255) {
@@ -285,6 +337,28 @@ mod tests {
         find(&method, path)
             .map(|(route, _)| route.operation)
             .map_err(|error| (error.code(), error.message().to_owned()))
+    }
+
+    #[tokio::test]
+    async fn much_is_kept_of_those_who_are_known_only() {
+        let body = || {
+            let pieces = [700_000, 300_000, 100_000]
+                .map(|length| Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; length])));
+            Body::from_stream(futures_util::stream::iter(pieces))
+        };
+        let read = async |limit: usize, known: bool| {
+            let mut asked = 0;
+            let read = read_body(body(), limit, || {
+                asked += 1;
+                known
+            });
+            let read = read.await;
+            (matches!(read, ReadBody::Whole(_)), read.bytes().len(), asked)
+        };
+        assert_eq!(read(8 << 20, true).await, (true, 1_100_000, 1));
+        assert_eq!(read(8 << 20, false).await, (false, 1_000_000, 1));
+        assert_eq!(read(1 << 20, true).await, (false, 1_000_000, 0));
+        assert_eq!(read(0, true).await, (false, 0, 0));
     }
 
     #[test]

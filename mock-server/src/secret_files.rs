@@ -22,12 +22,25 @@ struct Plan {
     before: BTreeSet<String>,
 }
 
+/// Why the secret files in the work folder are not what they are to be.
+pub(crate) struct NotPlaced {
+    pub(crate) problem: String,
+    /// Whether some that were there before may be there still.
+    pub(crate) leaves_some: bool,
+}
+
+impl NotPlaced {
+    fn unknown(error: impl std::fmt::Display) -> Self {
+        Self { problem: error.to_string(), leaves_some: true }
+    }
+}
+
 /// Brings the work folder in line with the version of the environment that the sandbox uses, and hands that back: the
 /// files of earlier versions go, its own are written. All that can be done is done before a failure is reported.
 ///
 /// The caller sees to it that the disk stays where it is meanwhile.
-pub(crate) async fn place(app: &App, id: &str) -> Result<Option<Pin>, String> {
-    let find = || app.read(|tx| plan(tx, id)).map_err(|error| error.to_string());
+pub(crate) async fn place(app: &App, id: &str) -> Result<Option<Pin>, NotPlaced> {
+    let find = || app.read(|tx| plan(tx, id)).map_err(NotPlaced::unknown);
     let Some((sandbox, plan)) = find()? else { return Ok(None) };
     if plan.wanted.is_empty() && plan.before.is_empty() {
         return Ok(plan.pin);
@@ -40,7 +53,7 @@ pub(crate) async fn place(app: &App, id: &str) -> Result<Option<Pin>, String> {
     // Noted before they are written: a server that is killed in between still knows what to take away.
     note(app, id, before.union(&wanted_paths))?;
     let gone: Vec<String> = before.difference(&wanted_paths).cloned().collect();
-    let files = environment::files(app, id).map_err(|error| error.to_string())?;
+    let files = environment::files(app, id).map_err(NotPlaced::unknown)?;
     let work = move || {
         let mut failed = Vec::new();
         let mut report = |path: String, result: Result<(), FileError>| {
@@ -58,12 +71,19 @@ pub(crate) async fn place(app: &App, id: &str) -> Result<Option<Pin>, String> {
         }
         failed
     };
-    let failed = tokio::task::spawn_blocking(work).await.map_err(|lost| lost.to_string())?;
+    let failed = tokio::task::spawn_blocking(work).await.map_err(NotPlaced::unknown)?;
     let left = failed.iter().map(|(path, _)| path.clone()).collect();
     note(app, id, wanted_paths.union(&left))?;
+    // Where a folder is by now, there is no such file any more.
+    let is_left = |(path, error): &(String, FileError)| {
+        before.contains(path) && !matches!(error, FileError::IsDirectory)
+    };
+    let leaves_some = failed.iter().any(is_left);
     match failed.first() {
         None => Ok(pin),
-        Some((path, error)) => Err(format!("the secret file {path}: {error}")),
+        Some((path, error)) => {
+            Err(NotPlaced { problem: format!("the secret file {path}: {error}"), leaves_some })
+        }
     }
 }
 
@@ -82,7 +102,7 @@ fn plan(tx: &dyn crate::store::Reader, id: &str) -> Result<Option<(Sandbox, Plan
     Ok(Some((sandbox, plan)))
 }
 
-fn note<'a>(app: &App, id: &str, paths: impl Iterator<Item = &'a String>) -> Result<(), String> {
+fn note<'a>(app: &App, id: &str, paths: impl Iterator<Item = &'a String>) -> Result<(), NotPlaced> {
     let paths: Vec<String> = paths.cloned().collect();
     let noted = app.write(|tx| match typed::get::<Sandbox>(&*tx, id)? {
         Some(mut sandbox) if sandbox.secret_files != paths => {
@@ -91,7 +111,7 @@ fn note<'a>(app: &App, id: &str, paths: impl Iterator<Item = &'a String>) -> Res
         }
         _ => Ok::<_, StoreError>(()),
     });
-    noted.map_err(|error| error.to_string())
+    noted.map_err(NotPlaced::unknown)
 }
 
 /// Brings the files of a sandbox that is up to the version that it uses since a moment ago; one that is on its way up or
@@ -105,7 +125,9 @@ pub(crate) async fn push(app: &App, id: &str) -> Result<(), String> {
     let live = app.live(&sandbox);
     let _turn = live.turn.read().await;
     match find()? {
-        Some(sandbox) if sandbox.state.is_up() => place(app, id).await.map(|_| ()),
+        Some(sandbox) if sandbox.state.is_up() => {
+            place(app, id).await.map(|_| ()).map_err(|failed| failed.problem)
+        }
         Some(_) => Ok(()),
         None => Err("it is gone".into()),
     }

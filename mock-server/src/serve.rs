@@ -15,9 +15,10 @@ use tokio_util::task::TaskTracker;
 use crate::{
     app::App,
     faults::{Connection, Faults, FaultyListener, FaultyStream},
+    handlers,
     page::Page,
     record::Recorder,
-    router,
+    router::{self, ReadBody},
     world::ids,
 };
 
@@ -122,11 +123,16 @@ async fn exchange(
     let (head, body) = request.into_parts();
     if Page::is_at(head.uri.path()) {
         // Neither recorded nor broken on request: whoever looks must not change what is seen.
-        let _ = router::read_body(body, 0).await;
+        let _ = router::read_body(body, 0, || false).await;
         return Ok(page.answer(&app, &recorder, &head).await);
     }
     let operation = router::operation(&head.method, head.uri.path());
-    let body = router::read_body(body, router::body_limit(operation)).await;
+    let body = match handlers::file_urls::is_at(head.uri.path()) {
+        true => ReadBody::Unread(Body::new(body)),
+        false => {
+            router::read_body(body, router::body_limit(operation), || router::is_known(&app, &head)).await
+        }
+    };
     let recorded = recorder.record(operation, &head, body.bytes(), Some(connection.number()));
     let request_id = ids::request();
     let real = async || {

@@ -116,6 +116,12 @@ impl MockServer {
         self.service.app.runner.name()
     }
 
+    /// Its insides, for tests of them.
+    #[cfg(test)]
+    pub(crate) fn app(&self) -> std::sync::Arc<crate::app::App> {
+        self.service.app.clone()
+    }
+
     /// Its state, to be looked at and changed.
     pub fn world(&self) -> World {
         World::new(self.service.app.clone())

@@ -2,13 +2,21 @@
 
 use std::{sync::Arc, time::Duration};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use tokio::sync::RwLockReadGuard;
+
 use crate::{
-    app::App,
+    app::{App, Live},
     environment,
     runner::{CommandSpec, Exit, OutputMode},
+    space::FILE_LIMIT,
     store::{StoreError, typed},
     view::signal_name,
-    world::{repositories::Selected, sandboxes::Sandbox},
+    world::{
+        given_files::{GivenFile, GivenFiles},
+        repositories::Selected,
+        sandboxes::Sandbox,
+    },
 };
 
 /// How much of its standard error a failed script leaves in `setupError`, in bytes.
@@ -22,28 +30,38 @@ const BLOCKING: Duration = Duration::from_secs(600);
 
 const HOME: &str = "/home/user";
 
-/// Runs the script of a sandbox whose `setupStatus` is `running`, after those of the repositories; nothing if there is none.
-pub(crate) fn run(app: &Arc<App>, id: &str, repositories: Vec<Selected>) {
-    let (app, id) = (app.clone(), id.to_owned());
+/// Runs what is left to run in a sandbox that has just come up: the scripts of repositories, then its own if that is due.
+/// What has not begun when somebody stops or deletes the sandbox does not begin.
+pub(crate) fn run(
+    app: &Arc<App>,
+    live: &Arc<Live>,
+    course: u64,
+    id: &str,
+    repositories: Vec<Selected>,
+    own_is_due: bool,
+) {
+    let (app, live, id) = (app.clone(), live.clone(), id.to_owned());
     let tasks = app.tasks.clone();
     tasks.spawn(async move {
-        let find = || app.read(|tx| typed::get::<Sandbox>(tx, &id));
         for selected in &repositories {
-            let Ok(Some(sandbox)) = find() else { return };
-            run_for_repository(&app, &sandbox, selected, false).await;
+            let Some((sandbox, turn)) = turn_in(&app, &live, course, &id).await else { break };
+            let failure = run_for_repository(&app, &sandbox, selected, turn).await;
+            note(&sandbox, selected, failure);
         }
-        let sandbox = match find() {
-            Ok(Some(sandbox)) if sandbox.setup_status.as_deref() == Some("running") => sandbox,
-            _ => return,
-        };
-        let Some(script) = sandbox.setup_script.clone() else { return };
-        let failure = {
-            let live = app.live(&sandbox);
-            let turn = live.turn.read().await;
-            run_script(&app, &sandbox, &script, HOME, turn).await
+        if !own_is_due {
+            return;
+        }
+        let failure = match turn_in(&app, &live, course, &id).await {
+            Some((sandbox, turn)) => match (write_given(&app, &id).await, &sandbox.setup_script) {
+                (Err(problem), _) => Some(problem),
+                (Ok(()), Some(script)) => run_script(&app, &sandbox, script, HOME, turn).await,
+                (Ok(()), None) => None,
+            },
+            None => Some("the sandbox lost the process".into()),
         };
         let stored = app.write(|tx| {
             let Some(mut now) = typed::get::<Sandbox>(tx, &id)? else { return Ok(()) };
+            typed::remove::<GivenFiles>(tx, &id)?;
             now.setup_status = Some(if failure.is_some() { "failed" } else { "done" }.into());
             now.setup_error = failure;
             now.updated_at = app.now();
@@ -55,34 +73,55 @@ pub(crate) fn run(app: &Arc<App>, id: &str, repositories: Vec<Selected>) {
     });
 }
 
+/// Writes the files that a sandbox was created with; the error says which could not be.
+async fn write_given(app: &App, id: &str) -> Result<(), String> {
+    let given = app.read(|tx| typed::get::<GivenFiles>(tx, id));
+    let Some(given) = given.map_err(|error: StoreError| error.to_string())? else { return Ok(()) };
+    let files = environment::files(app, id).map_err(|error| error.to_string())?;
+    for GivenFile { path, content } in given.files {
+        let failed = |problem: &dyn std::fmt::Display| format!("{path} could not be written: {problem}");
+        let content = STANDARD.decode(content).map_err(|error| failed(&error))?;
+        files.write(&path, content.into(), FILE_LIMIT).await.map_err(|error| failed(&error))?;
+    }
+    Ok(())
+}
+
+/// The sandbox and the turn to start something in it, unless it took another course meanwhile.
+async fn turn_in<'a>(
+    app: &App,
+    live: &'a Live,
+    course: u64,
+    id: &str,
+) -> Option<(Sandbox, RwLockReadGuard<'a, ()>)> {
+    let turn = live.turn.read().await;
+    let sandbox = app.read(|tx| typed::get::<Sandbox>(tx, id)).ok().flatten()?;
+    live.is_on(course).then_some((sandbox, turn))
+}
+
 /// Runs the scripts that a sandbox waits for, while it is starting; hands back the repositories whose scripts are left. How
 /// they end does not change how the sandbox starts: its setup log has what they wrote.
 pub(crate) async fn run_blocking(app: &App, id: &str, repositories: Vec<Selected>) -> Vec<Selected> {
     let (waited_for, left): (Vec<Selected>, Vec<Selected>) =
         repositories.into_iter().filter(|it| it.setup_script.is_some()).partition(|it| it.setup_blocking);
     for selected in &waited_for {
-        if let Ok(Some(sandbox)) = app.read(|tx| typed::get::<Sandbox>(tx, id)) {
-            run_for_repository(app, &sandbox, selected, true).await;
-        }
+        let Ok(Some(sandbox)) = app.read(|tx| typed::get::<Sandbox>(tx, id)) else { continue };
+        let failure = tokio::select! {
+            // Whoever brings it up has the turn.
+            failure = run_for_repository(app, &sandbox, selected, ()) => failure,
+            () = app.clock.sleep(BLOCKING) => Some("it did not end in time; it runs on".into()),
+            () = app.closing.cancelled() => break,
+        };
+        note(&sandbox, selected, failure);
     }
     left
 }
 
-async fn run_for_repository(app: &App, sandbox: &Sandbox, selected: &Selected, is_starting: bool) {
-    let Some(script) = &selected.setup_script else { return };
-    let folder = format!("{HOME}/{}", selected.repository.name());
-    let failure = if is_starting {
-        // Whoever brings it up has the turn.
-        tokio::select! {
-            failure = run_script(app, sandbox, script, &folder, ()) => failure,
-            () = app.clock.sleep(BLOCKING) => Some("it did not end in time; it runs on".into()),
-            () = app.closing.cancelled() => return,
-        }
-    } else {
-        let live = app.live(sandbox);
-        let turn = live.turn.read().await;
-        run_script(app, sandbox, script, &folder, turn).await
-    };
+async fn run_for_repository<T>(app: &App, sandbox: &Sandbox, selected: &Selected, turn: T) -> Option<String> {
+    let script = selected.setup_script.as_deref()?;
+    run_script(app, sandbox, script, &format!("{HOME}/{}", selected.repository.name()), turn).await
+}
+
+fn note(sandbox: &Sandbox, selected: &Selected, failure: Option<String>) {
     if let Some(problem) = failure {
         // What the script wrote may hold secrets: that is in the sandbox's own log alone.
         let problem = problem.split(':').next().unwrap_or_default();

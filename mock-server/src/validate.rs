@@ -1,6 +1,7 @@
 //! Checks queries and bodies against the rules generated from the API document.
 
 use percent_encoding::percent_decode_str;
+use sandboxer::dialects::Dialect;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -13,18 +14,6 @@ use crate::{
 
 /// The most bytes that the names and values of a variable map may have together.
 const ENV_BYTES: usize = 64 << 10;
-
-/// Names that the service keeps for itself.
-const RESERVED: [&str; 8] = [
-    "SANDBOXER_TOKEN",
-    "SANDBOXER_API_URL",
-    "AGENT_ID",
-    "PRODUCT_MODE",
-    "ENVIRONMENT_ID",
-    "SANDBOXER_ID",
-    "SERVICE_PREVIEW_TOKEN",
-    "SANDBOXER_CLI_TOKEN",
-];
 
 /// Splits a query string; a name that comes twice counts once, the first time.
 pub(crate) fn parse_query(query: &str) -> Result<Vec<(String, String)>, ApiError> {
@@ -181,7 +170,13 @@ fn check_value(field: &Field, kind: &Kind, value: &Value, name: &str) -> Result<
                 check_value(field, items, value, &format!("{name}[{index}]"))?;
             }
         }
-        Kind::Object(body) => return check_object(body, value, name),
+        // What has no code of its own has that of what it is a part of.
+        Kind::Object(body) => {
+            return check_object(body, value, name).map_err(|error| match error.code() {
+                "invalid_request" => error.recoded(field.code),
+                _ => error,
+            });
+        }
         Kind::Number | Kind::Boolean | Kind::Any => {}
     }
     Ok(())
@@ -208,7 +203,7 @@ pub(crate) fn check_env(
                 "must be named by 1 to 128 letters, digits and underscores, no digit first",
             );
         }
-        if RESERVED.contains(&variable.as_str()) {
+        if is_reserved(variable) {
             return refuse(&field, "is a reserved name");
         }
         let Some(text) = value.as_str() else { return refuse(&field, "must be text") };
@@ -231,7 +226,12 @@ pub(crate) fn is_variable_name(name: &str) -> bool {
 
 /// Whether a variable may be called that, and the service does not keep the name for itself.
 pub(crate) fn is_free_name(name: &str) -> bool {
-    is_variable_name(name) && !RESERVED.contains(&name)
+    is_variable_name(name) && !is_reserved(name)
+}
+
+/// Whether the service keeps the name of a variable for itself.
+fn is_reserved(name: &str) -> bool {
+    Dialect::Sandboxer.info().reserved_variables.contains(&name)
 }
 
 fn check_length(text: &str, min: Option<u64>, max: Option<u64>) -> Result<(), String> {

@@ -186,7 +186,7 @@ pub(crate) fn command(command: &Command) -> Value {
         "signal": command.signal.map(signal_name),
         "stdoutBytes": stdout,
         "stderrBytes": stderr,
-        "outputTruncated": command.stdout.is_cut() || command.stderr.is_cut(),
+        "outputTruncated": command.is_truncated(),
         "startedAt": iso(command.started_at),
         "finishedAt": time_or_null(command.finished_at),
     })

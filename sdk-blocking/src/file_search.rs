@@ -25,10 +25,8 @@ impl Files {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer_blocking::Dialect::Boat).build()?;
     /// # let client = sandboxer_blocking::Sandboxer::from_async(client);
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.search", "files":
-    /// #     ["/home/user/app/main.py"], "truncated": false});
-    /// # server.on(sandboxer_blocking::Operation::SearchFiles).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # sandbox.files().write("app/main.py", "")?;
     /// let found = sandbox.files().search("app", "*.py")?;
     /// assert_eq!(found.files, ["/home/user/app/main.py"]);
     /// # Ok::<(), sandboxer_blocking::Error>(())
@@ -55,10 +53,8 @@ impl Files {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer_blocking::Dialect::Boat).build()?;
     /// # let client = sandboxer_blocking::Sandboxer::from_async(client);
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.find", "matches": [{"file":
-    /// #     "/home/user/a.py", "line": 3, "content": "# TODO"}], "truncated": false});
-    /// # server.on(sandboxer_blocking::Operation::FindInFiles).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # sandbox.files().write("app/a.py", "one\n\n# TODO\n")?;
     /// let found = sandbox.files().find("app", "TODO", false)?;
     /// assert_eq!(found.matches[0].line, 3);
     /// # Ok::<(), sandboxer_blocking::Error>(())
@@ -85,10 +81,8 @@ impl Files {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer_blocking::Dialect::Boat).build()?;
     /// # let client = sandboxer_blocking::Sandboxer::from_async(client);
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.replace", "results": [{"file": "a.py",
-    /// #     "success": true, "replacements": 2}]});
-    /// # server.on(sandboxer_blocking::Operation::ReplaceInFiles).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # sandbox.files().write("a.py", "foo foo")?;
     /// let results = sandbox.files().replace(["a.py"], "foo", "bar")?.results;
     /// assert_eq!(results[0].replacements, Some(2));
     /// # Ok::<(), sandboxer_blocking::Error>(())

@@ -24,11 +24,8 @@ impl Files {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer_blocking::Dialect::Boat).build()?;
     /// # let client = sandboxer_blocking::Sandboxer::from_async(client);
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.list", "path": "/home/user",
-    /// #     "truncated": false, "files": [{"name": "a.txt", "path": "/home/user/a.txt", "isDir": false,
-    /// #     "isSymlink": false, "size": 3, "mode": "0644"}]});
-    /// # server.on(sandboxer_blocking::Operation::ListFiles).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # sandbox.files().write("a.txt", "abc")?;
     /// let folder = sandbox.files().list("/home/user")?;
     /// assert_eq!(folder.files[0].name, "a.txt");
     /// # Ok::<(), sandboxer_blocking::Error>(())
@@ -51,10 +48,8 @@ impl Files {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer_blocking::Dialect::Boat).build()?;
     /// # let client = sandboxer_blocking::Sandboxer::from_async(client);
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.info", "name": "a.txt", "path":
-    /// #     "/home/user/a.txt", "isDir": false, "isSymlink": false, "size": 3, "mode": "0644"});
-    /// # server.on(sandboxer_blocking::Operation::GetFileInfo).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # sandbox.files().write("a.txt", "abc")?;
     /// let info = sandbox.files().info("a.txt")?;
     /// assert_eq!((info.size, info.mode.as_str()), (3, "0644"));
     /// # Ok::<(), sandboxer_blocking::Error>(())
@@ -79,10 +74,7 @@ impl Files {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer_blocking::Dialect::Boat).build()?;
     /// # let client = sandboxer_blocking::Sandboxer::from_async(client);
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.folder", "name": "app", "path":
-    /// #     "/home/user/app", "isDir": true, "mode": "0755"});
-    /// # server.on(sandboxer_blocking::Operation::CreateFolder).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
     /// assert!(sandbox.files().create_folder("app", Some(0o755))?.is_dir);
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -107,10 +99,8 @@ impl Files {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer_blocking::Dialect::Boat).build()?;
     /// # let client = sandboxer_blocking::Sandboxer::from_async(client);
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.moved", "path": "/home/user/a.txt",
-    /// #     "destination": "/tmp/b.txt"});
-    /// # server.on(sandboxer_blocking::Operation::MoveFile).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # sandbox.files().write("a.txt", "abc")?;
     /// assert_eq!(sandbox.files().move_to("a.txt", "/tmp/b.txt", false)?.destination, "/tmp/b.txt");
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -133,10 +123,8 @@ impl Files {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer_blocking::Dialect::Boat).build()?;
     /// # let client = sandboxer_blocking::Sandboxer::from_async(client);
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.permissions", "name": "a.txt", "path":
-    /// #     "/home/user/a.txt", "isDir": false, "isSymlink": false, "size": 3, "mode": "0644"});
-    /// # server.on(sandboxer_blocking::Operation::SetFilePermissions).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # sandbox.files().write("a.txt", "abc")?;
     /// assert_eq!(sandbox.files().set_permissions("a.txt", 0o644)?.mode, "0644");
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
@@ -144,7 +132,7 @@ impl Files {
         self.call(path, |files, path| async move { files.set_permissions(&path, mode).await })
     }
 
-    /// Deletes a file, a link or an empty or, if `recursive` is true, any folder.
+    /// Deletes a file, a link or, if `recursive` is true, a folder with all that is in it.
     ///
     /// Of a link only itself goes. `/home/user` and `/tmp` never go.
     ///
@@ -160,9 +148,8 @@ impl Files {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer_blocking::Dialect::Boat).build()?;
     /// # let client = sandboxer_blocking::Sandboxer::from_async(client);
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.deleted", "path": "/home/user/app"});
-    /// # server.on(sandboxer_blocking::Operation::DeleteFile).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # sandbox.files().write("app/a.txt", "abc")?;
     /// sandbox.files().delete("app", true)?;
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```

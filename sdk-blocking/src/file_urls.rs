@@ -25,11 +25,7 @@ impl Files {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer_blocking::Dialect::Boat).build()?;
     /// # let client = sandboxer_blocking::Sandboxer::from_async(client);
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.url", "url":
-    /// #     "https://bx.example/u?token=hush", "method": "PUT", "path": "/home/user/big.bin", "expiresAt":
-    /// #     "2026-01-01T00:15:00Z"});
-    /// # server.on(sandboxer_blocking::Operation::CreateUploadUrl).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
     /// use std::time::Duration;
     ///
     /// let upload = sandbox.files().upload_url("big.bin", Some(Duration::from_secs(60)))?;
@@ -58,13 +54,10 @@ impl Files {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer_blocking::Dialect::Boat).build()?;
     /// # let client = sandboxer_blocking::Sandboxer::from_async(client);
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.url", "url":
-    /// #     "https://bx.example/u?token=hush", "method": "GET", "path": "/home/user/big.bin", "expiresAt":
-    /// #     "2026-01-01T00:15:00Z"});
-    /// # server.on(sandboxer_blocking::Operation::CreateDownloadUrl).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer_blocking::Create::new())?;
+    /// # sandbox.files().write("big.bin", "any size")?;
     /// let download = sandbox.files().download_url("big.bin", None)?;
-    /// assert_eq!(download.url.expose(), "https://bx.example/u?token=hush");
+    /// assert_eq!((download.method.as_str(), download.path.as_str()), ("GET", "/home/user/big.bin"));
     /// # Ok::<(), sandboxer_blocking::Error>(())
     /// ```
     pub fn download_url(&self, path: &str, ttl: Option<Duration>) -> Result<FileUrlResponse> {

@@ -1,15 +1,44 @@
 //! How a suite calls operations that it does not know by name; [`crate::generated`] has one entry for each.
 
+use std::fmt::Debug;
+
 use futures_util::future::BoxFuture;
 use sandboxer::{Api, Dialect, Operation, Result};
+use serde::Serialize;
+use serde_json::Value;
 
-/// One way to call an operation, through either twin. What it answers is dropped.
+/// What a client made of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Made {
+    /// Its model, written as JSON again; null when the answer is a stream, which is dropped.
+    pub value: Value,
+    /// What `Debug` shows of it.
+    pub printed: String,
+}
+
+impl Made {
+    /// Of a model.
+    ///
+    /// # Panics
+    /// When the model cannot be written as JSON.
+    #[allow(clippy::needless_pass_by_value, reason = "what the calls answer is handed on as it is")]
+    pub fn of<T: Serialize + Debug>(model: T) -> Self {
+        Self { value: serde_json::to_value(&model).expect("a model is JSON"), printed: format!("{model:?}") }
+    }
+
+    /// Of a stream.
+    pub fn stream<T: Debug>(stream: T) -> Self {
+        Self { value: Value::Null, printed: format!("{stream:?}") }
+    }
+}
+
+/// One way to call an operation, through either twin.
 #[derive(Clone, Copy)]
 pub struct Way {
     /// Through the async client.
-    pub call: for<'a> fn(&'a Api) -> BoxFuture<'a, Result<()>>,
+    pub call: for<'a> fn(&'a Api) -> BoxFuture<'a, Result<Made>>,
     /// Through the blocking client.
-    pub blocking: fn(&sandboxer_blocking::Api) -> Result<()>,
+    pub blocking: fn(&sandboxer_blocking::Api) -> Result<Made>,
     /// What is given, as JSON: below `path`, `query`, `header` and `body`, by names on the wire of the default dialect.
     pub sent: &'static str,
 }

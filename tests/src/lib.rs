@@ -1,6 +1,7 @@
 //! The harness that the suites share: servers by runner, a proxy that cuts connections, bytes to compare,
 //! what a crate shows by its source.
 
+pub mod ahead;
 pub mod cutter;
 pub mod drive;
 #[rustfmt::skip]
@@ -10,7 +11,10 @@ pub mod peer;
 pub mod processes;
 pub mod python;
 pub mod spec;
+pub mod strangers;
 pub mod surface;
+
+use std::io::Write as _;
 
 use sandboxer_mock_server::{MockServer, RunnerKind};
 
@@ -38,6 +42,12 @@ pub fn servers() -> Vec<(RunnerKind, MockServer)> {
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
 pub fn skipped(why: &str) {
     eprintln!("SKIPPED: {why}");
+}
+
+/// Writes a line that shows also when the test passes: the test runner holds back only what is printed by macros.
+pub fn aloud(line: &str) {
+    // In one piece, so that two tests do not mix theirs; that nobody reads it is no reason to fail.
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 /// `length` bytes that repeat only after a long while; the same for the same seed.

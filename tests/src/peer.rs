@@ -32,7 +32,7 @@ pub enum Turn {
         /// Its headers besides the length.
         headers: Vec<(String, String)>,
         /// Its body.
-        body: String,
+        body: Vec<u8>,
     },
 }
 
@@ -144,7 +144,8 @@ impl Peer {
                     head.push_str(&format!("{name}: {value}\r\n"));
                 }
                 let length = body.len();
-                writer.write_all(format!("{head}content-length: {length}\r\n\r\n{body}").as_bytes())?;
+                writer.write_all(format!("{head}content-length: {length}\r\n\r\n").as_bytes())?;
+                writer.write_all(&body)?;
             }
             Some(Turn::HalfHead) => writer.write_all(b"HTTP/1.1 200 OK\r\ncontent-")?,
             Some(Turn::HalfBody(status, media)) => {

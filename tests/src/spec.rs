@@ -159,7 +159,7 @@ impl Spec {
     pub fn success(&self, operation: &SpecOperation) -> Turn {
         let headers = vec![("content-type".to_owned(), operation.media.clone())];
         let body = operation.answer.as_ref().map_or_else(String::new, |s| self.example(s).to_string());
-        Turn::Reply { status: operation.success, headers, body }
+        Turn::Reply { status: operation.success, headers, body: body.into() }
     }
 
     /// A small value that fits a schema: what is required of it and what a reader cannot do without.

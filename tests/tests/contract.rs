@@ -92,6 +92,9 @@ async fn every_answer_is_as_documented() {
         .await;
     let process = started["processId"].clone();
     tour.get("processes", &at("/processes")).await;
+    for (operation, path) in [("execWebSocket", at("/exec/ws")), ("sshWebSocket", at("/ssh"))] {
+        tour.fails(operation, tour.request("GET", &path), "upgrade_required").await;
+    }
     tour.get("commandStatus", &at(&format!("/commands/{process}?stdoutOffset=0"))).await;
     tour.get("commandStatus", &at(&format!("/commands/{process}?tailBytes=10"))).await;
     tour.succeeds("stopCommand", tour.request("DELETE", &at(&format!("/commands/{process}")))).await;
@@ -183,11 +186,6 @@ async fn every_answer_is_as_documented() {
             let body = json!({"command": "x", "path": "x", "content": "x", "name": "x"});
             tour.fails(operation, tour.request(method, path).json(&body), "not_found").await;
         }
-    }
-    for (operation, path) in
-        [("execWebSocket", "/sandboxes/none/exec/ws"), ("sshWebSocket", "/sandboxes/none/ssh")]
-    {
-        tour.fails(operation, tour.request("GET", path), "upgrade_required").await;
     }
     for (operation, method, path) in tour.contract.unrefused() {
         let stranger = tour.request(&method, &path.replace(['{', '}'], "")).bearer_auth("not a key");

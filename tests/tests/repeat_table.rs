@@ -73,7 +73,7 @@ fn meet_all_async(dialect: Dialect, thorough: bool) -> (usize, usize, usize) {
     meet_all(dialect, thorough, |bench, pacer, drive| {
         runtime.block_on(async {
             let client = bench.client(pacer);
-            (drive.least.call)(client.api()).await
+            (drive.least.call)(client.api()).await.map(drop)
         })
     })
 }
@@ -81,7 +81,7 @@ fn meet_all_async(dialect: Dialect, thorough: bool) -> (usize, usize, usize) {
 fn meet_all_blocking(dialect: Dialect) -> (usize, usize, usize) {
     meet_all(dialect, false, |bench, pacer, drive| {
         let client = sandboxer_blocking::Sandboxer::from_async(bench.client(pacer));
-        (drive.least.blocking)(client.api())
+        (drive.least.blocking)(client.api()).map(drop)
     })
 }
 

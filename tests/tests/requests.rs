@@ -89,9 +89,10 @@ impl Wire {
         let options = || if full { CallOptions::new().org(ORG) } else { CallOptions::new() };
         let seen = self.send(operation, |wire| {
             let api = wire.client.api().with(options());
-            wire.runtime.block_on(async { (way.call)(&api).await })
+            wire.runtime.block_on(async { (way.call)(&api).await.map(drop) })
         });
-        let twin = self.send(operation, |wire| (way.blocking)(&wire.blocking.api().with(options())));
+        let twin =
+            self.send(operation, |wire| (way.blocking)(&wire.blocking.api().with(options())).map(drop));
         assert_eq!(
             (&twin.method, &twin.target, &twin.body),
             (&seen.method, &seen.target, &seen.body),

@@ -10,8 +10,9 @@ use std::{
 };
 
 use sandboxer::operations::{ERROR_CODES, Media, Operation, REPEAT_RULES, Repeat};
+use sandboxer_mock_server::{Scenario, WorldSeed};
 use sandboxer_tests::python;
-use serde_json::Value;
+use serde_json::{Value, json};
 use spec_valid_support::{ACTIONS, CODES, boat_document, classes, document, operations};
 
 fn script() -> PathBuf {
@@ -94,6 +95,45 @@ fn a_code_is_described_once_and_used() {
         let unknown: Vec<_> = used.difference(&described).collect();
         assert!(unknown.is_empty(), "used, not described: {unknown:?}");
     }
+}
+
+/// Whether a world file knows the setting of this path: each part but the last is a table, or a list of tables.
+fn is_setting(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('.').collect();
+    let (last, outer) = parts.split_last().unwrap();
+    let shapes = 1_u32 << outer.len();
+    // In a shape that is another than the world's the part itself is refused, not its name.
+    (0..shapes).all(|lists| {
+        let setting = outer.iter().enumerate().rev().fold(json!({ *last: 1 }), |inner, (at, part)| {
+            let is_list = lists & (1 << at) != 0;
+            if is_list { json!({ *part: [inner] }) } else { json!({ *part: inner }) }
+        });
+        let read = serde_json::from_value::<WorldSeed>(setting).map(drop);
+        read.is_ok() || !read.unwrap_err().to_string().contains("unknown field")
+    })
+}
+
+#[test]
+fn every_code_says_how_the_local_server_is_brought_to_it() {
+    for document in [document(), boat_document()] {
+        for (code, described) in document["x-error-codes"].as_object().unwrap() {
+            let way = described["produced"].as_str().unwrap_or_default();
+            assert!(["ruled", "scenario", "elsewhere"].contains(&way), "{code}: {way:?}");
+            let scenarios = described["scenarios"].as_array().into_iter().flatten();
+            let names: Vec<&str> = scenarios.map(|name| name.as_str().unwrap()).collect();
+            assert_eq!(way == "scenario", !names.is_empty(), "{code}");
+            for name in names {
+                let is_known = match name.contains('.') {
+                    true => is_setting(name),
+                    false => serde_json::from_value::<Scenario>(name.into()).is_ok(),
+                };
+                assert!(is_known, "{code}: the local server has no {name}");
+            }
+        }
+    }
+    assert!(is_setting("machines.paused") && !is_setting("machines.pause"));
+    assert!(is_setting("organisations.members.active_sandboxes") && !is_setting("organisations.members.cap"));
+    assert!(!is_setting("machine.paused"));
 }
 
 #[test]

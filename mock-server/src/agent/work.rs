@@ -25,6 +25,9 @@ use crate::{
 /// How long an agent that looks whether it is interrupted may take to end by itself.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// How long after a change that the store did not take it is tried again. About real disks, so in real time.
+const REST: Duration = Duration::from_millis(500);
+
 /// Begins what can be begun in a sandbox, if it is up.
 pub(crate) async fn wake(app: Arc<App>, id: String) {
     while !app.closing.is_cancelled() {
@@ -33,9 +36,22 @@ pub(crate) async fn wake(app: Arc<App>, id: String) {
             Ok(None) => return,
             Err(error) => {
                 tracing::error!(%error, "a prompt could not be begun");
-                return;
+                if !rest(&app, &error).await {
+                    return;
+                }
             }
         }
+    }
+}
+
+/// Waits a moment after the store failed; false if there is no use in another try, or the server closes.
+async fn rest(app: &App, error: &StoreError) -> bool {
+    if matches!(error, StoreError::Corrupt { .. }) {
+        return false;
+    }
+    tokio::select! {
+        () = SystemClock::new().sleep(REST) => true,
+        () = app.closing.cancelled() => false,
     }
 }
 
@@ -55,7 +71,7 @@ fn begin_next(app: &Arc<App>, id: &str) -> Result<Option<Begun>, StoreError> {
     let most = most_at_once(app, &sandbox);
     let desk = app.agents.desk(id);
     let mut begun = None;
-    lifecycle::advance(app, &app.live(&sandbox), None, id, |sandbox, tx, now| {
+    let advanced = lifecycle::advance(app, &app.live(&sandbox), None, id, |sandbox, tx, now| {
         if !sandbox.state.is_up() {
             return Ok(());
         }
@@ -74,7 +90,15 @@ fn begin_next(app: &Arc<App>, id: &str) -> Result<Option<Begun>, StoreError> {
         desk.add(&running);
         begun = Some((running, text, data));
         settle(&*tx, sandbox, now)
-    })?;
+    });
+    if let Err(error) = advanced {
+        // What was not stored has not begun: nobody may wait for its end.
+        if let Some((running, ..)) = begun {
+            desk.remove(&running);
+            running.has_ended();
+        }
+        return Err(error);
+    }
     app.agents.changed(id);
     Ok(begun)
 }
@@ -100,8 +124,12 @@ async fn carry_out(running: Arc<Running>, text: String, data: Value) {
         running.complete_response();
     }
     let id = running.prompt.sandbox.clone();
-    if let Err(error) = finish(&app, &running, &ending) {
+    // Until that is stored it has not ended, whatever the store makes of it: without a worker it would run for ever.
+    while let Err(error) = finish(&app, &running, &ending) {
         tracing::error!(%error, "the end of a prompt could not be stored");
+        if !rest(&app, &error).await {
+            break;
+        }
     }
     app.agents.ended(&running);
     app.agents.changed(&id);

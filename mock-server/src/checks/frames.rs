@@ -6,7 +6,10 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use serde_json::Value;
 
-use super::{Differences, document::Document, shortened};
+use super::{Differences, document::Document, seen, shortened};
+
+/// The status of a stream, whatever ends it.
+const OK: u16 = 200;
 
 /// How a stream is cut into frames.
 #[derive(Clone, Copy, Debug)]
@@ -18,13 +21,20 @@ pub(crate) enum Kind {
 }
 
 /// The same body, which is checked while it is read.
-pub(crate) fn watch(differences: Differences, call: String, schema: Value, kind: Kind, body: Body) -> Body {
+pub(crate) fn watch(
+    differences: Differences,
+    operation: String,
+    call: String,
+    schema: Value,
+    kind: Kind,
+    body: Body,
+) -> Body {
     let mut data: BodyDataStream = body.into_data_stream();
     Body::from_stream(stream! {
         let mut frames = Frames::new(kind);
         while let Some(piece) = data.next().await {
             if let Ok(bytes) = &piece {
-                check(&differences, &call, &schema, frames.feed(bytes));
+                check(&differences, &operation, &call, &schema, frames.feed(bytes));
             }
             yield piece;
         }
@@ -41,7 +51,7 @@ struct Frame {
     data: String,
 }
 
-fn check(differences: &Differences, call: &str, schema: &Value, frames: Vec<Frame>) {
+fn check(differences: &Differences, operation: &str, call: &str, schema: &Value, frames: Vec<Frame>) {
     let document = Document::shared();
     for Frame { event, data } in frames {
         let value = match serde_json::from_str::<Value>(&data) {
@@ -56,11 +66,15 @@ fn check(differences: &Differences, call: &str, schema: &Value, frames: Vec<Fram
                 for problem in document.problems(schema, &value) {
                     differences.add(format!("{call}: {problem} in the frame {}", shortened(&value)));
                 }
+                if value["type"] == "error" {
+                    seen::note(operation, OK, value["error"].as_str());
+                }
             }
             // What ends a stream before its time has the fields of any failure that a program looks at.
             Some("error") => {
-                let is_known = value["code"].as_str().is_some_and(|code| document.knows(code));
-                if !is_known || !value["message"].is_string() {
+                let code = value["code"].as_str();
+                seen::note(operation, OK, code);
+                if !code.is_some_and(|code| document.knows(code)) || !value["message"].is_string() {
                     differences.add(format!("{call}: a failure without its code: {value}"));
                 }
             }

@@ -109,11 +109,11 @@ impl Differences {
             }
             "application/x-ndjson" => {
                 seen::note(&name, status, None);
-                frames::watch(self.clone(), call, schema, frames::Kind::Lines, body)
+                frames::watch(self.clone(), name, call, schema, frames::Kind::Lines, body)
             }
             "text/event-stream" => {
                 seen::note(&name, status, None);
-                frames::watch(self.clone(), call, schema, frames::Kind::Events, body)
+                frames::watch(self.clone(), name, call, schema, frames::Kind::Events, body)
             }
             _ => {
                 seen::note(&name, status, None);
@@ -146,15 +146,15 @@ impl Differences {
         if rules.status < 400 {
             return None;
         }
-        let code =
-            value[if rules.is_bare { "error" } else { "code" }].as_str().unwrap_or_default().to_owned();
+        let is_bare = rules.may_be_bare && value["error"].is_string();
+        let code = value[if is_bare { "error" } else { "code" }].as_str().unwrap_or_default().to_owned();
         if let Some(problem) = rules.code_problem(document, &code) {
             self.add(format!("{call}: {problem}"));
         }
         if request_id.is_none() || value["requestId"].as_str() != request_id {
             self.add(format!("{call}: requestId is not what X-Request-Id says"));
         }
-        if !rules.is_bare {
+        if !is_bare {
             let inner = &value["error"];
             let fields = [(&value["status"], &inner["status"]), (&value["code"], &inner["code"])];
             let agree = fields.iter().all(|(outer, inner)| outer == inner);

@@ -10,7 +10,8 @@ use std::{
 /// The variable that names the file.
 const FILE: &str = "SANDBOXER_SEEN";
 
-/// Appends a line of operation, status and code, `-` for a success; each once for a process.
+/// Appends a line of operation, status and code, `-` for none; each once for a process. Lines are written whole, so processes
+/// may share the file.
 pub(crate) fn note(operation: &str, status: u16, code: Option<&str>) {
     static NOTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let Some(path) = std::env::var_os(FILE) else { return };

@@ -123,3 +123,49 @@ fn prune(app: &App) {
         tracing::error!(%error, "old deliveries could not be taken away");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        testing::Setting,
+        world::{deliveries::Attempt, endpoints::Endpoint, happenings::Kind},
+    };
+
+    #[tokio::test]
+    async fn a_try_that_was_found_due_before_another_one_settled_it_is_not_made() {
+        let set = Setting::new();
+        let app = &set.app;
+        let endpoint = Endpoint::new("a", None, "http://127.0.0.1:9/", vec![Kind::Ready], app.now());
+        let failed = Attempt { at: app.now(), status: Some(500), problem: None };
+        let mut delivery = Delivery {
+            endpoint: endpoint.id.clone(),
+            account: "a".into(),
+            event: "evt_1".into(),
+            kind: Kind::Ready,
+            body: "{}".into(),
+            created_at: app.now(),
+            progress: Progress::Pending,
+            due_at: None,
+            attempts: Vec::new(),
+        };
+        let key = typed::Record::key(&delivery);
+        let lanes = Arc::new(Lanes::default());
+        let tried = async |delivery: &Delivery| {
+            set.write(|tx| typed::put(tx, delivery));
+            further_try(app.clone(), key.clone(), lanes.enter(&key).unwrap()).await;
+            app.read(|tx| typed::get::<Delivery>(tx, &key)).unwrap().unwrap().attempts.len()
+        };
+        set.write(|tx| typed::put(tx, &endpoint));
+        // Put off by a try that failed meanwhile.
+        delivery.attempted(failed.clone(), app.now());
+        assert_eq!(tried(&delivery).await, 1);
+        // Acknowledged meanwhile.
+        let mut done = delivery.clone();
+        done.attempted(Attempt { status: Some(204), ..failed }, app.now());
+        assert_eq!(tried(&done).await, 2);
+        // Due, and nobody is there.
+        delivery.due_at = Some(app.now());
+        assert_eq!(tried(&delivery).await, 2);
+    }
+}

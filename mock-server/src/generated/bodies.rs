@@ -614,6 +614,19 @@ pub(crate) const UPDATE_SANDBOX_ENVIRONMENT_REQUEST: Body = Body {
             nullable: true,
             code: "invalid_request",
         },
+        Field {
+            name: "credentialProfileId",
+            kind: Kind::Text {
+                min: None,
+                max: None,
+                max_bytes: None,
+                pattern: None,
+                no_nul: false,
+            },
+            required: false,
+            nullable: true,
+            code: "invalid_request",
+        },
     ],
     strict: false,
 };

@@ -48,12 +48,7 @@ fn all(tx: &dyn Reader, call: &Call, now: Millis) -> Result<Vec<Value>, StoreErr
     }
     let account = &call.caller.account.id;
     let mut found = keys::of_account(tx, account)?;
-    for id in typed::rows_with_prefix(tx, &listed(&format!("account/{account}"), None), usize::MAX)? {
-        let sandbox: Option<Sandbox> = typed::get(tx, &id)?;
-        if let Some(sandbox) = sandbox.filter(machine_keys::is_given) {
-            found.push(machine_keys::of_sandbox(tx, &sandbox)?);
-        }
-    }
+    found.extend(machine_keys::of_account(tx, account)?);
     found.retain(|key| key.revoked_at.is_none());
     found.sort_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
     found.iter().map(|key| show(tx, key, now)).collect()
@@ -293,19 +288,11 @@ fn beyond(why: &str) -> ApiError {
 fn find(tx: &dyn Reader, call: &Call) -> Result<Key, ApiError> {
     let id = call.id("apiKeyId");
     let account = &call.caller.account.id;
-    if let Some(key) = keys::by_id(tx, id)?
-        && key.account == *account
-    {
-        return Ok(key);
-    }
-    for sandbox in typed::rows_with_prefix(tx, &listed(&format!("account/{account}"), None), usize::MAX)? {
-        if machine_keys::id(&sandbox) == id
-            && let Some(sandbox) = typed::get::<Sandbox>(tx, &sandbox)?.filter(machine_keys::is_given)
-        {
-            return Ok(machine_keys::of_sandbox(tx, &sandbox)?);
-        }
-    }
-    Err(ApiError::not_found("API key"))
+    let found = match keys::by_id(tx, id)? {
+        Some(key) => Some(key),
+        None => machine_keys::by_id(tx, id)?,
+    };
+    found.filter(|key| key.account == *account).ok_or_else(|| ApiError::not_found("API key"))
 }
 
 pub(super) fn revoke(app: &App, call: &Call) -> Outcome {

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use sandboxer::dialects::Dialect;
 use serde_json::{Value, json};
 
 use super::{Call, files::file_error, hold_until_up, not_ready, stream};
@@ -25,9 +26,6 @@ use crate::{
 
 /// Seconds a command may run when the call does not say.
 const DEFAULT_LIMIT: u64 = 30;
-
-/// The folder of the logs of background commands.
-const LOGS: &str = "~/.sandboxer/processes";
 
 /// The most bytes that a log file of a background command grows to.
 const LOG_LIMIT: u64 = 64 << 20;
@@ -104,6 +102,7 @@ async fn begin(app: Arc<App>, sandbox: Sandbox, ask: Ask) -> Result<Arc<Job>, Ap
     let cwd = working_folder(&app, &sandbox, ask.cwd.as_deref()).await?;
     let started_at = app.now();
     let mut record = Command {
+        history_ends: None,
         id: ids::command(started_at),
         sandbox: sandbox.id.clone(),
         text: text::head(&ask.text, TEXT_LIMIT).to_owned(),
@@ -217,7 +216,7 @@ fn not_started(app: &App, sandbox: &Sandbox, record: Command, error: RunnerError
 
 fn started(job: &Job) -> Answer {
     let record = job.record();
-    let log = |suffix: &str| format!("{LOGS}/{}.{suffix}", record.process_id.unwrap_or_default());
+    let [log, err_log] = log_paths(record.process_id.unwrap_or_default());
     Answer::ok(
         "command.started",
         json!({
@@ -228,8 +227,8 @@ fn started(job: &Job) -> Answer {
             "command": record.text,
             "cwd": record.cwd,
             "startedAt": iso(record.started_at),
-            "logPath": log("log"),
-            "errLogPath": log("err.log"),
+            "logPath": log,
+            "errLogPath": err_log,
         }),
     )
 }
@@ -244,6 +243,9 @@ fn finished(job: &Job) -> Outcome {
         )
         .retryable(false)
         .detail("commandId", record.id));
+    }
+    if job.is_unkept() {
+        return Err(ApiError::internal("the end of a command is not recorded").detail("commandId", record.id));
     }
     let mut body = result(&record);
     for stream in [Stream::Stdout, Stream::Stderr] {
@@ -273,7 +275,8 @@ pub(super) fn result(record: &Command) -> Value {
 
 /// The files that the output of a background command goes to as well: standard output, standard error.
 pub(super) fn log_paths(process_id: u64) -> [String; 2] {
-    [format!("{LOGS}/{process_id}.log"), format!("{LOGS}/{process_id}.err.log")]
+    let folder = Dialect::Sandboxer.info().log_folder;
+    [format!("{folder}/{process_id}.log"), format!("{folder}/{process_id}.err.log")]
 }
 
 async fn copy_to_log(app: Arc<App>, sandbox: String, job: Arc<Job>, stream: Stream) {
@@ -300,5 +303,24 @@ async fn copy_to_log(app: Arc<App>, sandbox: String, job: Arc<Job>, stream: Stre
             return;
         }
         ring.changed_since(offset).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{testing::Setting, world::sandboxes::State};
+
+    #[tokio::test]
+    async fn a_command_whose_end_is_not_on_disk_is_not_said_to_have_ended() {
+        let set = Setting::new();
+        let sandbox = set.sandbox(State::Ready).await;
+        for (fails, expected) in [(true, Some("internal_error")), (false, None)] {
+            set.faults.set_durable(fails);
+            let job = begin_for_agent(&set.app, &sandbox.id, "true".into()).await;
+            let job = job.map_err(|error| error.message().to_owned()).unwrap();
+            job.ended().await;
+            assert_eq!(finished(&job).err().map(|error| error.code()), expected);
+        }
     }
 }

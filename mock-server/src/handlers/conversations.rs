@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::Call;
+use super::{Call, prompts::check_wallet};
 use crate::{
     app::App,
     reply::{Answer, ApiError, Outcome},
@@ -14,6 +14,7 @@ use crate::{
 pub(super) fn list(app: &App, call: &Call) -> Outcome {
     let sandbox = call.sandbox(app)?;
     let all = app.read(|tx| {
+        check_wallet(tx, &call.caller, &sandbox)?;
         let mut shown = Vec::new();
         for (index, it) in conversations::latest(tx, &sandbox.id, usize::MAX)?.into_iter().enumerate() {
             let runs = typed::row(tx, &prompts::running(&sandbox.id, &it.id))?.is_some();

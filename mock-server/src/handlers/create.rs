@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{
     Call,
     create_from::Origin,
+    create_more::{self, More},
     data_retention, not_ready,
     starts::{self, Ttl},
 };
@@ -25,8 +26,9 @@ use crate::{
         ids, limits,
         pins::{self, Pin},
         sandboxes::{Sandbox, State},
+        scenarios::Scenario,
         stops::StopStatus,
-        time::Millis,
+        time::{DAY, Millis},
     },
 };
 
@@ -46,11 +48,13 @@ pub(super) async fn create(app: &Arc<App>, call: &Call) -> Outcome {
     let wallet_key = organisation.as_ref().map_or("", |organisation| organisation.id.as_str()).to_owned();
     let mut turn = match KeyTurn::take(app, call, "create", &wallet_key)? {
         Taken::Mine(turn) => turn,
-        Taken::Before(sandbox) => return created(app, call, &sandbox),
+        Taken::Before(sandboxes) => return created(app, call, &sandboxes),
     };
+    app.sleep(app.machines().start_delay()).await;
     let now = app.now();
     let environment =
         app.read(|tx| starts::environment(tx, call, organisation.as_ref().map(|it| it.id.as_str()), true))?;
+    let more = More::of(call, organisation.is_some())?;
     let origin = Origin::find(app, call, organisation.as_ref()).await?;
     let ttl = starts::ttl(&call.body).or(Some(starts::DEFAULT_TTL));
     let no_env = call.flag("noEnv");
@@ -70,6 +74,7 @@ pub(super) async fn create(app: &Arc<App>, call: &Call) -> Outcome {
     if !no_env {
         environment.map_or_else(|| starts::default_environment(app, call), Ok)?.give(&mut sandbox);
     }
+    more.give(&mut sandbox);
     if let Some(origin) = &origin {
         // Asked twice, as in a fork.
         app.read(|tx| {
@@ -78,41 +83,76 @@ pub(super) async fn create(app: &Arc<App>, call: &Call) -> Outcome {
             starts::allow(app, tx, call, &wallet, &sandbox.kind, now)
         })?;
         origin.give(call, &mut sandbox);
-        copy_disk(app, app.shelf.disk(&origin.snapshot.id), &sandbox.id).await?;
     }
+    let mut sandboxes = vec![sandbox];
+    for _ in 1..more.count {
+        sandboxes.push(sandboxes[0].another(ids::sandbox(), ids::subdomain()));
+    }
+    if let Some(origin) = &origin {
+        for (index, sandbox) in sandboxes.iter().enumerate() {
+            if let Err(error) = copy_disk(app, app.shelf.disk(&origin.snapshot.id), &sandbox.id).await {
+                discard_all(app, &sandboxes[..index]).await;
+                return Err(error);
+            }
+        }
+    }
+    // All of them, or none.
     let stored = app.write(|tx| {
         let wallet = call.caller.wallet(tx, organisation)?;
-        starts::allow(app, tx, call, &wallet, &sandbox.kind, now)?;
-        data_retention::apply(&*tx, call, &mut sandbox)?;
-        limits::note_start(tx, &wallet.key, &sandbox.id, now)?;
-        typed::put(tx, &sandbox)?;
-        if let Some(origin) = &origin {
-            origin.count(tx, now)?;
+        for sandbox in &mut sandboxes {
+            starts::allow(app, tx, call, &wallet, &sandbox.kind, now)?;
+            data_retention::apply(&*tx, call, sandbox)?;
+            limits::note_start(tx, &wallet.key, &sandbox.id, now)?;
+            typed::put(tx, sandbox)?;
+            more.keep(tx, &sandbox.id)?;
+            if let Some(origin) = &origin {
+                origin.count(tx, now)?;
+            }
         }
-        turn.remember(tx, &sandbox.id, now)
+        turn.remember(tx, sandboxes.iter().map(|sandbox| sandbox.id.clone()), now)
     });
     if let Err(error) = stored {
         if origin.is_some() {
-            discard(app, &sandbox.id).await;
+            discard_all(app, &sandboxes).await;
         }
         return Err(error);
     }
-    lifecycle::boot(app, &sandbox, FIRST_COURSE);
+    create_more::host(app, call, &sandboxes[0].id).await;
+    // As it is before anything is done about it: only a call that repeats this one may find it ready.
+    let answer = created(app, call, &sandboxes.iter().map(|sandbox| sandbox.id.clone()).collect::<Vec<_>>());
+    for sandbox in &sandboxes {
+        lifecycle::boot(app, sandbox, FIRST_COURSE);
+    }
     app.deadlines_changed.notify_one();
-    created(app, call, &sandbox.id)
+    answer
 }
 
 /// The answer to a create, for the first call and for those that repeat it.
-fn created(app: &App, call: &Call, id: &str) -> Outcome {
+fn created(app: &App, call: &Call, ids: &[String]) -> Outcome {
     app.read(|tx| {
-        let (sandbox, access) = call.caller.see(tx, id)?;
-        let is_starting = sandbox.state.is_starting();
+        let mut views = Vec::with_capacity(ids.len());
+        let (mut is_starting, mut ttl) = (false, None);
+        for id in ids {
+            let (sandbox, access) = call.caller.see(tx, id)?;
+            is_starting |= sandbox.state.is_starting();
+            ttl = sandbox.ttl_seconds;
+            views.push(view::sandbox(tx, &sandbox, access)?);
+        }
         let body = json!({
             "status": if is_starting { "provisioning" } else { "ready" },
-            "ttlSeconds": sandbox.ttl_seconds,
-            "sandbox": view::sandbox(tx, &sandbox, access)?,
+            "ttlSeconds": ttl,
+            "sandbox": views.first(),
         });
-        Ok(Answer::new(202, "sandbox.created", body))
+        let mut answer = Answer::new(202, "sandbox.created", body);
+        if let [id] = ids
+            && let Some(hosted) = create_more::hosted(tx, call, id)?
+        {
+            answer = answer.with("hostedPorts", hosted);
+        }
+        if views.len() > 1 {
+            answer = answer.with("sandboxes", views);
+        }
+        Ok(answer)
     })
 }
 
@@ -131,10 +171,12 @@ pub(super) async fn fork(app: &Arc<App>, call: &Call) -> Outcome {
     check_reach(call)?;
     let mut turn = match KeyTurn::take(app, call, &format!("fork {}", source.id), "")? {
         Taken::Mine(turn) => turn,
-        Taken::Before(sandbox) => return forked(app, call, &sandbox),
+        Taken::Before(sandboxes) => return forked(app, call, sandboxes.first().map_or("", String::as_str)),
     };
+    app.sleep(app.machines().start_delay()).await;
     check_forkable(&source)?;
     let now = app.now();
+    check_data(app, &source, now)?;
     let environment = app.read(|tx| starts::environment(tx, call, source.organisation.as_deref(), true))?;
     let ttl = starts::ttl(&call.body).or(Some(starts::DEFAULT_TTL));
     let no_env = call.flag("noEnv") || source.environment.is_none();
@@ -186,6 +228,9 @@ pub(super) async fn fork(app: &Arc<App>, call: &Call) -> Outcome {
             Some(snapshot) => Some(app.shelf.hold(snapshot).await),
             None => None,
         };
+        if app.scenarios().is_on(Scenario::BrokenDisk, &source) {
+            return Err(ApiError::internal("a disk could not be copied: it is broken"));
+        }
         copy_disk(app, snapshots::disk_of(app, &source), &copy.id).await?;
     }
     let stored = app.write(|tx| {
@@ -193,15 +238,16 @@ pub(super) async fn fork(app: &Arc<App>, call: &Call) -> Outcome {
         data_retention::apply(&*tx, call, &mut copy)?;
         limits::note_start(tx, &wallet.key, &copy.id, now)?;
         typed::put(tx, &copy)?;
-        turn.remember(tx, &copy.id, now)
+        turn.remember(tx, [copy.id.clone()], now)
     });
     if let Err(error) = stored {
         discard(app, &copy.id).await;
         return Err(error);
     }
+    let answer = forked(app, call, &copy.id);
     lifecycle::boot(app, &copy, FIRST_COURSE);
     app.deadlines_changed.notify_one();
-    forked(app, call, &copy.id)
+    answer
 }
 
 fn forked(app: &App, call: &Call, id: &str) -> Outcome {
@@ -219,9 +265,23 @@ fn forked(app: &App, call: &Call, id: &str) -> Outcome {
 pub(super) fn check_forkable(source: &Sandbox) -> Result<(), ApiError> {
     match source.state {
         State::Archived if !source.has_disk() => Err(no_snapshot()),
+        state if source.holds_others_secrets => Err(not_ready(state)),
         State::Archived | State::Archiving | State::Ready | State::Idle | State::Running => Ok(()),
         state => Err(not_ready(state)),
     }
+}
+
+/// How long the data of a stopped sandbox is there where it is not kept for good.
+const DATA_KEPT: Millis = 14 * DAY;
+
+/// Refuses a stopped sandbox whose data is gone.
+fn check_data(app: &App, sandbox: &Sandbox, now: Millis) -> Result<(), ApiError> {
+    let is_old = sandbox.snapshot_at.is_some_and(|at| at.saturating_add(DATA_KEPT) <= now);
+    if sandbox.state == State::Archived && is_old && app.scenarios().is_on(Scenario::DataExpires, sandbox) {
+        let problem = "the data of the sandbox was removed 14 days after it stopped";
+        return Err(ApiError::new(409, "snapshot_data_expired", problem).retryable(false));
+    }
+    Ok(())
 }
 
 pub(super) fn no_snapshot() -> ApiError {
@@ -237,6 +297,12 @@ async fn copy_disk(app: &App, from: PathBuf, to: &str) -> Result<(), ApiError> {
             discard(app, to).await;
             Err(ApiError::internal(format!("a disk could not be copied: {error}")))
         }
+    }
+}
+
+async fn discard_all(app: &App, sandboxes: &[Sandbox]) {
+    for sandbox in sandboxes {
+        discard(app, &sandbox.id).await;
     }
 }
 
@@ -264,6 +330,7 @@ pub(super) fn resume(app: &Arc<App>, call: &Call) -> Outcome {
         if !sandbox.has_disk() && sandbox.state != State::Error {
             return Err(no_snapshot());
         }
+        check_data(app, &sandbox, now)?;
         if let Some(kind) = call.text("type") {
             starts::check_size(app, &sandbox, kind)?;
             sandbox.kind = kind.to_owned();
@@ -296,6 +363,7 @@ pub(super) fn resume(app: &Arc<App>, call: &Call) -> Outcome {
         sandbox.archive_after = starts::deadline(now, sandbox.ttl_seconds);
         sandbox.state = State::Provisioning;
         sandbox.has_machine = false;
+        sandbox.resumed = true;
         sandbox.error = None;
         (sandbox.hydrated, sandbox.hydrated_at, sandbox.hydrates_at) = (false, None, None);
         (sandbox.save_failed_at, sandbox.recovers_at) = (None, None);
@@ -327,8 +395,8 @@ struct KeyTurn<'a> {
 enum Taken<'a> {
     /// This call is the first with its key, or has none.
     Mine(KeyTurn<'a>),
-    /// An earlier call with the key and the same body made this sandbox.
-    Before(String),
+    /// An earlier call with the key and the same body made these sandboxes.
+    Before(Vec<String>),
 }
 
 impl<'a> KeyTurn<'a> {
@@ -342,6 +410,7 @@ impl<'a> KeyTurn<'a> {
             key: key.to_owned(),
             fingerprint: idempotency::fingerprint(what, wallet, &call.body),
             sandbox: String::new(),
+            more: Vec::new(),
             used_at: app.now(),
         };
         let name = used_key(&used.account, &used.key);
@@ -360,7 +429,9 @@ impl<'a> KeyTurn<'a> {
         let before = app.read(|tx| typed::get::<UsedKey>(tx, &name))?;
         match before.filter(|before| before.used_at > app.now() - REMEMBERED_MS) {
             None => Ok(Taken::Mine(turn)),
-            Some(before) if before.fingerprint == fingerprint => Ok(Taken::Before(before.sandbox)),
+            Some(before) if before.fingerprint == fingerprint => {
+                Ok(Taken::Before([vec![before.sandbox], before.more].concat()))
+            }
             Some(_) => Err(ApiError::new(
                 409,
                 "idempotency_key_reused",
@@ -370,15 +441,17 @@ impl<'a> KeyTurn<'a> {
         }
     }
 
-    /// Binds the key to the sandbox that the call made.
+    /// Binds the key to the sandboxes that the call made.
     fn remember(
         &mut self,
         tx: &mut dyn crate::store::Writer,
-        sandbox: &str,
+        sandboxes: impl IntoIterator<Item = String>,
         now: Millis,
     ) -> Result<(), ApiError> {
-        if let Some(used) = &self.used {
-            typed::put(tx, &UsedKey { sandbox: sandbox.to_owned(), used_at: now, ..used.clone() })?;
+        let mut sandboxes = sandboxes.into_iter();
+        if let (Some(used), Some(sandbox)) = (&self.used, sandboxes.next()) {
+            let more = sandboxes.collect();
+            typed::put(tx, &UsedKey { sandbox, more, used_at: now, ..used.clone() })?;
         }
         Ok(())
     }

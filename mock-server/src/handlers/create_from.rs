@@ -1,11 +1,10 @@
 //! What a new sandbox starts from: a named snapshot of the wallet that pays, or a share code of anybody's.
 
-use tokio::sync::OwnedRwLockReadGuard;
-
 use super::Call;
 use crate::{
     app::App,
     reply::ApiError,
+    snapshots::Held,
     store::{Reader, Writer, typed},
     world::{
         accounts::Organisation,
@@ -22,7 +21,7 @@ pub(super) struct Origin {
     pub(super) snapshot: Snapshot,
     /// The share code that led to it.
     code: Option<String>,
-    _held: OwnedRwLockReadGuard<()>,
+    _held: Held,
 }
 
 impl Origin {
@@ -50,6 +49,8 @@ impl Origin {
         sandbox.started_once = true;
         // They are somebody else's secrets: gone before anybody can read them.
         sandbox.secret_files.clone_from(&self.snapshot.secret_files);
+        sandbox.holds_others_secrets =
+            self.snapshot.account != sandbox.account && !sandbox.secret_files.is_empty();
         let is_own = self.code.is_none() && self.snapshot.account == sandbox.account;
         if is_own && call.body.get("env").is_none_or(serde_json::Value::is_null) {
             sandbox.env.clone_from(&self.snapshot.env);

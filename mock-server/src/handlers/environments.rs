@@ -138,6 +138,13 @@ pub(super) fn update(app: &App, call: &Call) -> Outcome {
     }
     app.write(|tx| {
         let mut environment = scope.environment(&*tx, call)?;
+        if call.text("credentialProfileId").is_some() {
+            // Nothing makes one here.
+            let problem = "there is no credential profile of that id";
+            return Err(ApiError::new(404, "credential_profile_not_found", problem)
+                .retryable(false)
+                .detail("field", "credentialProfileId"));
+        }
         let before = environments::latest(&*tx, &environment)?.contents;
         let after = changed(&*tx, call, before.clone(), files)?;
         rename(tx, &scope, &mut environment, call)?;
@@ -293,8 +300,9 @@ fn move_to(
     moved: &mut Moved,
 ) -> Result<(), StoreError> {
     let scenarios = app.scenarios();
-    let is_cut_off =
-        [Scenario::Unreachable, Scenario::Restoring].iter().any(|on| scenarios.is_on(*on, &sandbox));
+    let is_cut_off = [Scenario::Unreachable, Scenario::Restoring, Scenario::BoatRestoring]
+        .iter()
+        .any(|on| scenarios.is_on(*on, &sandbox));
     if sandbox.state.is_up() && is_cut_off {
         moved.failed += 1;
         return Ok(());

@@ -7,13 +7,15 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
-use super::{Call, paging::read_cursor};
+use super::{Call, paging::read_cursor, prompts::check_wallet};
 use crate::{
     app::App,
+    auth::Caller,
     reply::{Answer, ApiError, Outcome},
-    store::{Order, typed},
+    store::Order,
     world::{
         events::{self, Event, Filter, Page},
+        prompts,
         sandboxes::Sandbox,
         time::Millis,
     },
@@ -31,9 +33,10 @@ const RETRY: u32 = 1000;
 
 pub(super) fn events(app: &Arc<App>, call: &Call) -> Outcome {
     let sandbox = call.sandbox(app)?;
+    app.read(|tx| check_wallet(tx, &call.caller, &sandbox))?;
     let filter = Filter { kinds: list(call, "type"), conversations: list(call, "conversation") };
     match wants_stream(&call.headers) {
-        true => Ok(stream(app.clone(), sandbox.id, filter, start(call))),
+        true => Ok(stream(app.clone(), call.caller.clone(), sandbox.id, filter, start(call))),
         false => page(app, call, &sandbox, &filter),
     }
 }
@@ -76,24 +79,31 @@ fn start(call: &Call) -> Option<(Millis, String)> {
     seen.or(call.query("cursor")).and_then(read_cursor)
 }
 
-fn stream(app: Arc<App>, id: String, filter: Filter, start: Option<(Millis, String)>) -> Answer {
+fn stream(
+    app: Arc<App>,
+    caller: Caller,
+    id: String,
+    filter: Filter,
+    start: Option<(Millis, String)>,
+) -> Answer {
     // Watched before the first look, so that nothing falls between them.
     let mut changed = app.agents.watch(&id);
     let body = Body::from_stream(async_stream::stream! {
         yield frame(format!("retry: {RETRY}\n\n"));
         let mut after = start;
         let mut silence = app.clock.sleep(HEARTBEAT);
+        let mut was_silent = false;
         loop {
             changed.borrow_and_update();
             // The next part is read when this one was taken: a slow reader holds no more than that.
             let read = app.read(|tx| {
-                if typed::get::<Sandbox>(tx, &id)?.is_none() {
-                    return Err(ApiError::not_found("sandbox"));
-                }
-                Ok(events::page(tx, &id, &filter, after.as_ref(), Order::Ascending, READ)?)
+                // Whoever may not come in any more hears no more, either.
+                caller.again(tx, app.now())?.using(tx, &id)?;
+                let page = events::page(tx, &id, &filter, after.as_ref(), Order::Ascending, READ)?;
+                Ok::<_, ApiError>((page, prompts::is_any_open(tx, &id)?))
             });
-            let page = match read {
-                Ok(page) => page,
+            let (page, is_at_work) = match read {
+                Ok(read) => read,
                 Err(error) => {
                     let data = json!({"code": error.code(), "message": error.message()});
                     yield frame(format!("event: error\ndata: {data}\n\n"));
@@ -111,13 +121,20 @@ fn stream(app: Arc<App>, id: String, filter: Filter, start: Option<(Millis, Stri
             if page.has_more {
                 continue;
             }
+            if std::mem::take(&mut was_silent) && is_empty {
+                yield frame(": heartbeat\n\n".to_owned());
+                // Nothing comes until somebody prompts: whoever reads to the end has it now, and whoever follows comes again.
+                if !is_at_work {
+                    return;
+                }
+            }
             tokio::select! {
                 biased;
                 () = app.closing.cancelled() => return,
                 // Nobody changes it any more when the sandbox is gone; the next look finds that.
                 _ = changed.changed() => {}
                 () = &mut silence => {
-                    yield frame(": heartbeat\n\n".to_owned());
+                    was_silent = true;
                     silence = app.clock.sleep(HEARTBEAT);
                 }
             }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use base64::{Engine as _, engine::general_purpose};
-use bytes::Bytes;
 use serde_json::json;
 
 use super::{Call, hold_until_up, not_ready, not_running};
@@ -12,7 +11,7 @@ use crate::{
     app::App,
     environment,
     reply::{Answer, ApiError, Outcome},
-    space::{ARTIFACT_LIMIT, FILE_LIMIT, FileError, Files},
+    space::{self, ARTIFACT_LIMIT, FILE_LIMIT, FileError, Files, Leaf},
     world::sandboxes::{Sandbox, State},
 };
 
@@ -28,6 +27,8 @@ pub(super) fn file_error(error: FileError, field: &str) -> ApiError {
         FileError::NotRegular => {
             ApiError::invalid("invalid_path", field, "names a pipe, socket or device, not a file")
         }
+        FileError::NotFolder => ApiError::invalid("not_a_folder", field, "names something that is no folder"),
+        FileError::Root => ApiError::invalid("invalid_path", field, "names /home/user or /tmp itself"),
         FileError::TooLarge { limit, size } => {
             ApiError::new(400, "file_too_large", format!("{size} bytes are more than the limit of {limit}"))
                 .detail("limit", limit)
@@ -37,13 +38,20 @@ pub(super) fn file_error(error: FileError, field: &str) -> ApiError {
     }
 }
 
-/// Waits until the files can be had. The path is judged first, also when the sandbox is stopped.
-async fn open(app: &Arc<App>, sandbox: &Sandbox, path: &str) -> Result<Files, ApiError> {
+/// Waits until the files can be had. The path, which `field` names, is judged first, also when the sandbox is stopped.
+pub(super) async fn open(
+    app: &Arc<App>,
+    sandbox: &Sandbox,
+    path: &str,
+    field: &str,
+    leaf: Leaf,
+) -> Result<Files, ApiError> {
+    let outside = || file_error(FileError::InvalidPath { reason: "it leads outside" }, field);
     let live = app.live(sandbox);
     let state = *live.watch().borrow();
     if state.is_starting() {
         if is_outside(path) {
-            return Err(file_error(FileError::InvalidPath { reason: "it leads outside" }, "path"));
+            return Err(outside());
         }
         hold_until_up(app, &live).await?;
     }
@@ -51,13 +59,11 @@ async fn open(app: &Arc<App>, sandbox: &Sandbox, path: &str) -> Result<Files, Ap
         Ok(files) => Some(files),
         // A disk that was never made or is erased: only the path itself can be judged.
         Err(FileError::NotFound) => None,
-        Err(error) => return Err(file_error(error, "path")),
+        Err(error) => return Err(file_error(error, field)),
     };
     match &files {
-        Some(files) => drop(files.locate(path).await.map_err(|error| file_error(error, "path"))?),
-        None if is_outside(path) => {
-            return Err(file_error(FileError::InvalidPath { reason: "it leads outside" }, "path"));
-        }
+        Some(files) => look(files, path, field, move |files, path| files.judge_blocking(path, leaf)).await?,
+        None if is_outside(path) => return Err(outside()),
         None => {}
     }
     let state = *live.watch().borrow();
@@ -68,8 +74,38 @@ async fn open(app: &Arc<App>, sandbox: &Sandbox, path: &str) -> Result<Files, Ap
     }
 }
 
+/// Does something with a path, away from the async threads.
+pub(super) async fn look<T: Send + 'static>(
+    files: &Files,
+    path: &str,
+    field: &str,
+    work: impl FnOnce(&Files, &str) -> Result<T, FileError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let (files, path) = (files.clone(), path.to_owned());
+    space::off_thread(move || work(&files, &path)).await.map_err(|error| file_error(error, field))
+}
+
+/// Changes the files of a sandbox that is up. Whoever stops it waits for this: what is written is on the disk that the stop
+/// keeps.
+pub(super) async fn change<T: Send + 'static>(
+    app: &Arc<App>,
+    sandbox: &Sandbox,
+    work: impl FnOnce(&Files) -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let live = app.live(sandbox);
+    let _turn = live.turn.read().await;
+    let state = *live.watch().borrow();
+    if !state.is_up() {
+        return Err(not_running(state));
+    }
+    // Opened anew: since the path was judged the sandbox may have been brought back with another disk.
+    let files = environment::files(app, &sandbox.id).map_err(|error| file_error(error, "path"))?;
+    let done = tokio::task::spawn_blocking(move || work(&files)).await;
+    done.unwrap_or_else(|lost| Err(ApiError::internal(lost)))
+}
+
 /// Whether a path leads outside by its text alone.
-fn is_outside(path: &str) -> bool {
+pub(super) fn is_outside(path: &str) -> bool {
     let full = if path.starts_with('/') { path.to_owned() } else { format!("/home/user/{path}") };
     let mut parts: Vec<&str> = Vec::new();
     for part in full.split('/').filter(|part| !part.is_empty() && *part != ".") {
@@ -85,7 +121,7 @@ fn is_outside(path: &str) -> bool {
 pub(super) async fn read(app: &Arc<App>, call: &Call) -> Outcome {
     let sandbox = call.sandbox(app)?;
     let path = call.query("path").unwrap_or_default();
-    let files = open(app, &sandbox, path).await?;
+    let files = open(app, &sandbox, path, "path", Leaf::Followed).await?;
     let bytes = files.read(path, FILE_LIMIT).await.map_err(|error| file_error(error, "path"))?;
     let is_base64 = call.query("encoding") == Some("base64");
     let content = match is_base64 {
@@ -113,18 +149,12 @@ pub(super) async fn write(app: &Arc<App>, call: &Call) -> Outcome {
             .map_err(|_| ApiError::invalid("invalid_request", "content", "is not base64"))?,
         false => content.as_bytes().to_vec(),
     };
-    open(app, &sandbox, path).await?;
-    // Whoever stops the sandbox waits for this: what is written is on the disk that the stop keeps.
-    let live = app.live(&sandbox);
-    let _turn = live.turn.read().await;
-    let state = *live.watch().borrow();
-    if !state.is_up() {
-        return Err(not_running(state));
-    }
-    // Opened anew: since the first time the sandbox may have been brought back with another disk.
-    let files = environment::files(app, &sandbox.id).map_err(|error| file_error(error, "path"))?;
-    let written =
-        files.write(path, Bytes::from(bytes), FILE_LIMIT).await.map_err(|error| file_error(error, "path"))?;
+    open(app, &sandbox, path, "path", Leaf::Followed).await?;
+    let to = path.to_owned();
+    let written = change(app, &sandbox, move |files| {
+        files.write_blocking(&to, &bytes, FILE_LIMIT).map_err(|error| file_error(error, "path"))
+    })
+    .await?;
     let body = json!({
         "success": true,
         "path": path,
@@ -137,7 +167,7 @@ pub(super) async fn write(app: &Arc<App>, call: &Call) -> Outcome {
 pub(super) async fn artifact(app: &Arc<App>, call: &Call) -> Outcome {
     let sandbox = call.sandbox(app)?;
     let path = call.query("path").unwrap_or_default();
-    let files = open(app, &sandbox, path).await?;
+    let files = open(app, &sandbox, path, "path", Leaf::Followed).await?;
     let stream = files.stream(path, ARTIFACT_LIMIT).await.map_err(|error| file_error(error, "path"))?;
     let size = stream.size();
     Ok(Answer::Bytes(Body::from_stream(stream), size))

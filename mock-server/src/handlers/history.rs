@@ -128,7 +128,10 @@ pub(super) fn logs(app: &App, call: &Call) -> Outcome {
     let is_base64 = call.query("encoding") == Some("base64");
     // The state first: if it has ended, the part below is the last word.
     let record = source.record();
-    let part = source.part(app, stream, call.number("offset").unwrap_or(0), limit)?;
+    let mut part = source.part(app, stream, call.number("offset").unwrap_or(0), limit)?;
+    if let Some(ends) = record.history_ends {
+        part.cut_at(ends[stream as usize]);
+    }
     let data = match is_base64 {
         true => general_purpose::STANDARD.encode(&part.bytes),
         false => String::from_utf8_lossy(&part.bytes).into_owned(),

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Call, hold_until_up, not_running};
+use super::{Call, hold_until_up, not_running, prompts::check_wallet};
 use crate::{
     app::App,
     hosting::{self, Goal},
     reply::{Answer, ApiError, Outcome},
     store::{Reader, typed},
     world::{
-        accounts::Organisation,
         hosted_ports::{HostedPort, MOST, hosted_key},
         sandboxes::{Sandbox, State},
     },
@@ -23,16 +22,7 @@ pub(super) const MACHINE: &str = "127.0.0.1";
 /// The sandbox of the call once it is up and paid for; one that is starting is waited for.
 pub(super) async fn reachable(app: &App, call: &Call) -> Result<Sandbox, ApiError> {
     let sandbox = call.sandbox(app)?;
-    app.read(|tx| {
-        let pays: Option<Organisation> = match &sandbox.organisation {
-            Some(id) => typed::get(tx, id)?,
-            None => None,
-        };
-        match call.caller.wallet(tx, pays)?.blocked {
-            true => Err(ApiError::new(402, "billing_required", "the wallet is empty or blocked")),
-            false => Ok(()),
-        }
-    })?;
+    app.read(|tx| check_wallet(tx, &call.caller, &sandbox))?;
     if sandbox.state.is_starting() {
         // How it went is read below.
         let _ = hold_until_up(app, &app.live(&sandbox)).await;
@@ -53,48 +43,69 @@ pub(super) fn token() -> String {
 
 pub(super) async fn host(app: &Arc<App>, call: &Call) -> Outcome {
     let id = reachable(app, call).await?.id;
+    let hosted = host_port(app, &id, &call.body, |sandbox| check_up(sandbox.state)).await?;
+    let mut body = view(&hosted);
+    body["success"] = true.into();
+    Ok(Answer::ok("port.hosted", body))
+}
+
+/// Opens the port that a body names, if the sandbox may have one as it is then.
+pub(super) async fn host_port(
+    app: &Arc<App>,
+    id: &str,
+    wanted: &Value,
+    may: impl FnOnce(&Sandbox) -> Result<(), ApiError>,
+) -> Result<HostedPort, ApiError> {
+    let flag = |name: &str| wanted[name].as_bool().unwrap_or_default();
     let invalid = || ApiError::invalid("invalid_request", "port", "must be 1 to 65535");
-    let port: u16 = call.body["port"].as_u64().and_then(|port| port.try_into().ok()).ok_or_else(invalid)?;
+    let port: u16 = wanted["port"].as_u64().and_then(|port| port.try_into().ok()).ok_or_else(invalid)?;
     let _turn = app.hosting.turn.lock().await;
     let before: Option<HostedPort> = app.read(|tx| {
-        let before = typed::get(tx, &hosted_key(&id, port))?;
-        if before.is_none() && hosted(tx, &id)?.len() >= MOST {
+        let before = typed::get(tx, &hosted_key(id, port))?;
+        if before.is_none() && hosted(tx, id)?.len() >= MOST {
             let allowed = format!("would be one more than the {MOST} that a sandbox may host");
             return Err(ApiError::invalid("invalid_request", "port", allowed));
         }
         Ok::<_, ApiError>(before)
     })?;
     let is_new = before.is_none();
-    let outside = hosting::open(app, &id, Goal::Port(port), before.as_ref().map(|before| before.outside))?;
+    let was_public = before.as_ref().is_some_and(|before| before.public);
+    let outside = hosting::open(app, id, Goal::Port(port), before.as_ref().map(|before| before.outside))?;
     let (token, title) = before.map_or_else(|| (token(), None), |before| (before.token, before.title));
     let record = HostedPort {
-        sandbox: id.clone(),
+        sandbox: id.to_owned(),
         port,
         outside,
         token,
-        public: call.flag("public"),
-        localhost: call.flag("localhost"),
-        title: call.text("title").map(str::to_owned).or(title),
+        public: flag("public"),
+        localhost: flag("localhost"),
+        title: wanted["title"].as_str().map(str::to_owned).or(title),
     };
     let written = app.write(|tx| {
-        let sandbox: Option<Sandbox> = typed::get(&*tx, &id)?;
-        check_up(sandbox.ok_or_else(|| ApiError::not_found("sandbox"))?.state)?;
+        let sandbox: Option<Sandbox> = typed::get(&*tx, id)?;
+        may(&sandbox.ok_or_else(|| ApiError::not_found("sandbox"))?)?;
         Ok::<_, ApiError>(typed::put(tx, &record)?)
     });
     if let Err(error) = written {
         // That of a sandbox which is gone leads nowhere, new or not.
         if is_new || error.code() == "not_found" {
-            hosting::close(app, &id, Goal::Port(port));
+            hosting::close(app, id, Goal::Port(port));
         }
         return Err(error);
     }
-    let mut body = shown(&record);
-    body["success"] = true.into();
-    // Only the list shows it.
-    if let Some(fields) = body.as_object_mut() {
+    if was_public && !record.public {
+        hosting::show_guests_out(app, id, Goal::Port(port));
+    }
+    Ok(record)
+}
+
+/// A port as the answers show it; only the list has its title, too.
+pub(super) fn view(hosted: &HostedPort) -> Value {
+    let mut view = shown(hosted);
+    if let Some(fields) = view.as_object_mut() {
         fields.remove("title");
     }
-    Ok(Answer::ok("port.hosted", body))
+    view
 }
 
 fn hosted(tx: &dyn Reader, sandbox: &str) -> Result<Vec<HostedPort>, ApiError> {

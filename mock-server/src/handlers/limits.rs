@@ -23,6 +23,16 @@ const TRIAL: &str = "trial";
 /// Where a wallet would be filled; the local server takes no money.
 pub(super) const BILLING_URL: &str = "http://127.0.0.1/billing";
 
+/// Refuses what a wallet that is empty or blocked does not pay for.
+pub(super) fn check_paid(wallet: &Wallet) -> Result<(), ApiError> {
+    match wallet.blocked {
+        true => Err(ApiError::new(402, "billing_required", "the wallet is empty or blocked")
+            .detail("accessTier", wallet.plan.key.clone())
+            .detail("billingUrl", BILLING_URL)),
+        false => Ok(()),
+    }
+}
+
 pub(super) fn limits(app: &App, call: &Call) -> Outcome {
     let now = app.now();
     let body = app.read(|tx| {

@@ -7,12 +7,16 @@ pub(crate) mod commands;
 mod conversations;
 mod create;
 mod create_from;
+mod create_more;
 mod data_retention;
 mod desktop;
 mod environment_contents;
 mod environment_rules;
 mod environments;
 mod events;
+mod file_search;
+mod file_tree;
+pub(crate) mod file_urls;
 mod files;
 mod history;
 mod hosting;
@@ -116,111 +120,6 @@ impl Call {
     }
 }
 
-/// Operations that [`handle`] carries out.
-const PRESENT: [Operation; 92] = [
-    Operation::Me,
-    Operation::Limits,
-    Operation::GetDataRetention,
-    Operation::UpdateDataRetention,
-    Operation::ListOrganizations,
-    Operation::CreateOrganization,
-    Operation::OrgMembers,
-    Operation::SetActiveOrganization,
-    Operation::ApiKeys,
-    Operation::CreateScopedApiKey,
-    Operation::RevokeApiKey,
-    Operation::RotateApiKey,
-    Operation::ApiKeyUsage,
-    Operation::ListWebhooks,
-    Operation::CreateWebhook,
-    Operation::GetWebhook,
-    Operation::UpdateWebhook,
-    Operation::DeleteWebhook,
-    Operation::RotateWebhookSigningSecret,
-    Operation::GetTelemetry,
-    Operation::SetTelemetry,
-    Operation::DeleteTelemetry,
-    Operation::Repos,
-    Operation::SelectRepo,
-    Operation::Secrets,
-    Operation::UpdateSecrets,
-    Operation::Environments,
-    Operation::CreateEnvironment,
-    Operation::UpdateEnvironment,
-    Operation::DeleteEnvironment,
-    Operation::UpgradeEnvironment,
-    Operation::SetEnvironmentVar,
-    Operation::DeleteEnvironmentVar,
-    Operation::SetEnvironmentSecretFile,
-    Operation::DeleteEnvironmentSecretFile,
-    Operation::AddEnvironmentRepo,
-    Operation::DeleteEnvironmentRepo,
-    Operation::Sandboxes,
-    Operation::Create,
-    Operation::Get,
-    Operation::Update,
-    Operation::DeleteSandbox,
-    Operation::GetDeletionOperation,
-    Operation::Stop,
-    Operation::GetStop,
-    Operation::Resume,
-    Operation::Share,
-    Operation::Recover,
-    Operation::Fork,
-    Operation::Usage,
-    Operation::Command,
-    Operation::CommandStream,
-    Operation::CommandStatus,
-    Operation::StopCommand,
-    Operation::AttachCommand,
-    Operation::CommandHistory,
-    Operation::GetCommand,
-    Operation::CommandLogs,
-    Operation::Processes,
-    Operation::Stats,
-    Operation::Metrics,
-    Operation::MetricsSummary,
-    Operation::HostPort,
-    Operation::ListHostedPorts,
-    Operation::UnhostPort,
-    Operation::SshKey,
-    Operation::Desktop,
-    Operation::Prompt,
-    Operation::PromptRunStatus,
-    Operation::Events,
-    Operation::Conversations,
-    Operation::Steer,
-    Operation::Interrupt,
-    Operation::ProviderModels,
-    Operation::ReadFile,
-    Operation::WriteFile,
-    Operation::Artifact,
-    Operation::ListNamedSnapshots,
-    Operation::SaveNamedSnapshot,
-    Operation::GetNamedSnapshot,
-    Operation::DeleteNamedSnapshot,
-    Operation::ListSnapshotShares,
-    Operation::CreateSnapshotShare,
-    Operation::RevokeSnapshotShare,
-    Operation::ListSnapshots,
-    Operation::ListSandboxSnapshots,
-    Operation::GetLatestSandboxSnapshot,
-    Operation::DeleteSandboxSnapshots,
-    Operation::DeleteSnapshot,
-    Operation::GetSnapshotTree,
-    Operation::GetSnapshotFile,
-    Operation::GetSnapshotDownload,
-];
-
-/// Why an operation cannot be carried out here, whatever is asked of it.
-pub(crate) fn missing(operation: Operation) -> Option<ApiError> {
-    match operation {
-        Operation::ExecWebSocket | Operation::SshWebSocket => Some(upgrade_required()),
-        present if PRESENT.contains(&present) => None,
-        other => Some(not_implemented(other)),
-    }
-}
-
 /// Answers a call.
 pub(crate) async fn handle(app: &Arc<App>, call: Call) -> Outcome {
     if let Some(answer) = scenarios::interfere(app, &call)? {
@@ -312,6 +211,17 @@ pub(crate) async fn handle(app: &Arc<App>, call: Call) -> Outcome {
         Operation::ReadFile => files::read(app, &call).await,
         Operation::WriteFile => files::write(app, &call).await,
         Operation::Artifact => files::artifact(app, &call).await,
+        Operation::ListFiles => file_tree::list(app, &call).await,
+        Operation::GetFileInfo => file_tree::info(app, &call).await,
+        Operation::CreateFolder => file_tree::create_folder(app, &call).await,
+        Operation::MoveFile => file_tree::rename(app, &call).await,
+        Operation::SetFilePermissions => file_tree::set_permissions(app, &call).await,
+        Operation::DeleteFile => file_tree::delete(app, &call).await,
+        Operation::SearchFiles => file_search::search(app, &call).await,
+        Operation::FindInFiles => file_search::find(app, &call).await,
+        Operation::ReplaceInFiles => file_search::replace(app, &call).await,
+        Operation::CreateUploadUrl => file_urls::create_upload(app, &call).await,
+        Operation::CreateDownloadUrl => file_urls::create_download(app, &call).await,
         Operation::ListNamedSnapshots => named_snapshots::list(app, &call),
         Operation::SaveNamedSnapshot => named_snapshots::save(app, &call),
         Operation::GetNamedSnapshot => named_snapshots::get(app, &call),
@@ -327,20 +237,16 @@ pub(crate) async fn handle(app: &Arc<App>, call: Call) -> Outcome {
         Operation::GetSnapshotTree => snapshot_files::tree(app, &call).await,
         Operation::GetSnapshotFile => snapshot_files::file(app, &call).await,
         Operation::GetSnapshotDownload => manifest::manifest(app, &call).await,
-        other => Err(not_implemented(other)),
+        Operation::ExecWebSocket | Operation::SshWebSocket => {
+            call.sandbox(app).and_then(|_| Err(upgrade_required()))
+        }
+        other => Err(ApiError::internal(format!("{other} has no handler"))),
     }
 }
 
 /// An ordinary request where a WebSocket is wanted.
 fn upgrade_required() -> ApiError {
     ApiError::new(426, "upgrade_required", "this path takes WebSockets only; the local server opens none yet")
-        .retryable(false)
-}
-
-/// There is no handler.
-fn not_implemented(operation: Operation) -> ApiError {
-    ApiError::new(501, "not_implemented", format!("the local server does not have {operation} yet"))
-        .detail("operation", operation.id())
         .retryable(false)
 }
 

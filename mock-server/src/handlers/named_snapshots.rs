@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{
     Call,
     create::{check_forkable, no_snapshot},
+    limits::check_paid,
 };
 use crate::{
     app::App,
@@ -116,9 +117,7 @@ pub(super) fn save(app: &Arc<App>, call: &Call) -> Outcome {
         }
         check_forkable(&sandbox)?;
         let wallet = wallet(&*tx, call)?;
-        if wallet.blocked {
-            return Err(ApiError::new(402, "billing_required", "the wallet is empty or blocked"));
-        }
+        check_paid(&wallet)?;
         let before: Option<NamedSnapshot> = typed::get(&*tx, &named_key(&wallet.key, name))?;
         if before.as_ref().is_some_and(|before| before.status == Status::Saving) {
             return Err(in_progress());
@@ -181,7 +180,6 @@ pub(super) fn delete(app: &Arc<App>, call: &Call) -> Outcome {
         }
         Ok(named.name)
     })?;
-    let clearing = app.clone();
-    app.tasks.spawn(async move { snapshots::clear_away(&clearing).await });
+    snapshots::clear_away_later(app);
     Ok(Answer::ok("snapshot.named.deleted", json!({"name": name, "status": "deleted"})))
 }

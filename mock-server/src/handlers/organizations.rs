@@ -16,6 +16,9 @@ use crate::{
     },
 };
 
+/// How many organisations an account may own. The service names no bound; without one, a key could fill the disk.
+const MOST_OWNED: usize = 100;
+
 pub(super) fn list(app: &App, call: &Call) -> Outcome {
     let account = &call.caller.account;
     app.read(|tx| {
@@ -61,6 +64,14 @@ pub(super) fn create(app: &App, call: &Call) -> Outcome {
     }
     let shown = app.write(|tx| {
         let account = account(&*tx, &call.caller.account.id)?;
+        let is_owner =
+            |it: &Organisation| it.member(&account.id).is_some_and(|member| member.role == "owner");
+        if accounts::organisations_of(&*tx, &account.id)?.iter().filter(|it| is_owner(it)).count()
+            >= MOST_OWNED
+        {
+            let why = format!("the account owns {MOST_OWNED} organisations, the most it may");
+            return Err(ApiError::new(409, "org_limit", why).retryable(false));
+        }
         let organisation = Organisation {
             id: ids::new_organisation(),
             name: name.to_owned(),

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use super::{Call, commands::log_paths, history::monitored, not_running};
 use crate::{
     app::App,
-    metering::SAMPLE_KEPT_FOR,
     output::Source,
     reply::{Answer, ApiError, Outcome},
-    store::Table,
+    store::typed,
     view::{self, process_status, signal_name, time_or_null},
     world::{
         commands::{Status, Stream},
-        time::{Millis, iso},
+        process_looks::ProcessLook,
+        time::iso,
     },
 };
 
@@ -134,22 +134,15 @@ pub(super) async fn list(app: &App, call: &Call) -> Outcome {
 
 /// The last look at the processes before the sandbox was stopped.
 fn stored(app: &App, id: &str) -> Outcome {
-    let bytes = app.read(|tx| tx.get(Table::Samples, id))?;
-    let sample: Value = match bytes {
-        Some(bytes) => serde_json::from_slice(&bytes).map_err(ApiError::internal)?,
-        None => Value::Null,
-    };
-    let is_kept = sample["sampledAt"].as_i64().is_some_and(|at| at >= app.now() - SAMPLE_KEPT_FOR);
-    let sample = match is_kept {
-        true => sample,
-        false => json!({"sampledAt": null, "total": 0, "processes": []}),
-    };
-    let sampled_at: Option<Millis> = sample["sampledAt"].as_i64();
+    let seen: Option<ProcessLook> = app.read(|tx| typed::get(tx, id))?;
+    let seen = seen.filter(|seen| seen.is_kept(app.now()));
+    let sampled_at = seen.as_ref().map(|seen| seen.at);
+    let seen = seen.unwrap_or_default();
     let body = json!({
         "live": false,
         "sampledAt": time_or_null(sampled_at),
-        "total": sample["total"],
-        "processes": sample["processes"],
+        "total": seen.total,
+        "processes": seen.processes,
     });
     Ok(Answer::ok("process.list", body))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Call, limits::BILLING_URL};
+use super::{Call, limits::check_paid};
 use crate::{
     agent::{self, Ask, Target},
     app::App,
@@ -20,19 +20,13 @@ use crate::{
     },
 };
 
-/// Refuses what costs something when whoever pays for the sandbox cannot.
+/// Refuses what is only for those who pay when whoever pays for the sandbox cannot.
 pub(super) fn check_wallet(tx: &dyn Reader, caller: &Caller, sandbox: &Sandbox) -> Result<(), ApiError> {
     let pays = match &sandbox.organisation {
         Some(id) => typed::get::<Organisation>(tx, id)?,
         None => None,
     };
-    let wallet = caller.wallet(tx, pays)?;
-    match wallet.blocked {
-        true => Err(ApiError::new(402, "billing_required", "the wallet is empty or blocked")
-            .detail("accessTier", wallet.plan.key)
-            .detail("billingUrl", BILLING_URL)),
-        false => Ok(()),
-    }
+    check_paid(&caller.wallet(tx, pays)?)
 }
 
 /// A conversation of a sandbox.
@@ -91,6 +85,7 @@ pub(super) async fn interrupt(app: &Arc<App>, call: &Call) -> Outcome {
     let sandbox = call.sandbox(app)?;
     let named = call.query("conversation");
     app.read(|tx| {
+        check_wallet(tx, &call.caller, &sandbox)?;
         if let Some(id) = named {
             conversation(tx, &sandbox.id, id)?;
         }

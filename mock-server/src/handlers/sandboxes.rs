@@ -16,6 +16,7 @@ use crate::{
     store::{Order, Reader, StoreError, typed},
     view,
     world::{
+        health,
         sandboxes::{Sandbox, State, listed, machine_class, place, subdomain_row},
         scenarios::Scenario,
         time::{self, Millis, iso},
@@ -173,6 +174,8 @@ pub(super) fn update(app: &Arc<App>, call: &Call) -> Outcome {
             sandbox.archive_after = if counts { starts::deadline(now, sandbox.ttl_seconds) } else { None };
         }
         sandbox.updated_at = now;
+        // What is wrong may have been set for the new name.
+        health::settle(tx, &mut sandbox, &app.scenarios(), now)?;
         typed::put(tx, &sandbox)?;
         let is_routed = !app.scenarios().is_on(Scenario::GatewayDown, &sandbox);
         Ok::<_, ApiError>((view::sandbox(&*tx, &sandbox, Access::Owner)?, is_routed))

@@ -42,6 +42,10 @@ pub(super) fn interfere(app: &App, call: &Call) -> Result<Option<Answer>, ApiErr
             // A command may have reached the machine before the answer was lost: nothing is said about it.
             ApiError::new(502, "sandbox_direct_failed", "the sandbox did not answer")
         }
+        operation if reaches_in(operation) && is_on(Scenario::BoatRestoring) => {
+            ApiError::new(409, "boat_restoring", "the disk is still being restored; nothing ran")
+                .retryable(true)
+        }
         Operation::Command | Operation::CommandStream
             if is_on(Scenario::Restoring) && call.flag("stream") && !call.flag("detached") =>
         {

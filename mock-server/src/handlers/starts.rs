@@ -123,11 +123,7 @@ pub(super) fn allow(
     kind: &str,
     now: Millis,
 ) -> Result<(), ApiError> {
-    if wallet.blocked {
-        return Err(ApiError::new(402, "billing_required", "the wallet is empty or blocked")
-            .detail("accessTier", wallet.plan.key.clone())
-            .detail("billingUrl", wallets::BILLING_URL));
-    }
+    wallets::check_paid(wallet)?;
     if wallet.account.standing != AccountStanding::Active {
         let standing = wallet.account.standing.as_str();
         return Err(ApiError::new(

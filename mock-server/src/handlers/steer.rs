@@ -191,3 +191,44 @@ fn note(
 fn refuse(reason: &str, why: &str) -> ApiError {
     ApiError::new(409, "no_running_turn", why).retryable(false).detail("reason", reason)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        testing::Setting,
+        world::{prompts::Status, sandboxes::State},
+    };
+
+    #[tokio::test]
+    async fn a_turn_of_a_sandbox_that_is_gone_is_not_waited_for() {
+        let set = Setting::new();
+        let sandbox = set.sandbox(State::Ready).await;
+        let prompt = Prompt {
+            id: "p_1".into(),
+            sandbox: sandbox.id.clone(),
+            conversation: "c_1".into(),
+            created_at: 0,
+            status: Status::Running,
+            provider: "local".into(),
+            model: None,
+            effort: None,
+            fast: None,
+            ended_at: None,
+            error: None,
+            is_steer: false,
+            growing: Vec::new(),
+        };
+        set.write(|tx| {
+            let mut conversation = Conversation::new("bx_1", "c_1", 0);
+            conversation.last_turn = Some("p_1".into());
+            typed::put(tx, &conversation)?;
+            typed::put(tx, &prompt)
+        });
+        assert_eq!(addressee(&set.app, &sandbox, None).unwrap().1.id, "p_1");
+        set.write(|tx| typed::remove::<Sandbox>(tx, &sandbox.id));
+        for named in [None, Some("c_1")] {
+            assert_eq!(addressee(&set.app, &sandbox, named).unwrap_err().code(), "not_found");
+        }
+    }
+}

@@ -100,6 +100,10 @@ pub(super) fn frames(app: Arc<App>, job: Arc<Job>, mut consumers: Consumers) -> 
             yield line(&gone("the sandbox went away while the command ran"));
             return;
         }
+        if job.is_unkept() {
+            yield line(&failed("internal_error", "the end of the command could not be recorded"));
+            return;
+        }
         let mut exit = result(&record);
         exit["type"] = "exit".into();
         // What went out counts here, not what the history keeps.
@@ -110,5 +114,9 @@ pub(super) fn frames(app: Arc<App>, job: Arc<Job>, mut consumers: Consumers) -> 
 }
 
 fn gone(message: &str) -> Value {
-    json!({"type": "error", "error": "sandbox_direct_failed", "message": message, "retryable": false})
+    failed("sandbox_direct_failed", message)
+}
+
+fn failed(code: &str, message: &str) -> Value {
+    json!({"type": "error", "error": code, "message": message, "retryable": false})
 }

@@ -9,12 +9,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use sandboxer::clock::{Clock as _, SystemClock};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
+    sync::{OwnedSemaphorePermit, Semaphore},
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Goal, Place,
+    Goal, Guests, Place,
     access::{Shown, cookie_name, is_meant, shown, strip_headers, stripped},
     pages::{self, problem, wants_page},
     proxy, ssh,
@@ -30,8 +30,8 @@ use crate::{
     },
 };
 
-/// How many connections a door has open at once; more wait.
-const CONNECTIONS: usize = 256;
+/// How many connections a door has open at once, upgraded ones included; more wait.
+pub(super) const CONNECTIONS: usize = 256;
 
 /// How long a client may take over the head of a request.
 const HEAD: Duration = Duration::from_secs(30);
@@ -40,23 +40,22 @@ const HEAD: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// What every request through a door needs.
-struct Door {
-    app: Arc<App>,
-    place: Place,
-    outside: u16,
-    closing: CancellationToken,
+pub(super) struct Door {
+    pub(super) app: Arc<App>,
+    pub(super) place: Place,
+    pub(super) outside: u16,
+    pub(super) closing: CancellationToken,
+    pub(super) guests: Arc<Guests>,
 }
 
-/// Takes connections until the door is closed.
-pub(super) async fn keep(
-    app: Arc<App>,
-    listener: TcpListener,
-    place: Place,
-    outside: u16,
-    closing: CancellationToken,
-) {
-    let door = Arc::new(Door { app, place, outside, closing: closing.clone() });
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+/// A connection's place among those that a door has open.
+type Permit = Arc<OwnedSemaphorePermit>;
+
+/// Takes connections, so many at once, until the door is closed.
+pub(super) async fn keep(door: Door, listener: TcpListener, most: usize) {
+    let closing = door.closing.clone();
+    let door = Arc::new(door);
+    let room = Arc::new(Semaphore::new(most));
     loop {
         let next = async {
             let permit = room.clone().acquire_owned().await;
@@ -68,12 +67,13 @@ pub(super) async fn keep(
         };
         match accepted {
             Ok((stream, peer)) => {
+                // Nobody closes the semaphore.
+                let Ok(permit) = permit.map(Arc::new) else { return };
                 let door = door.clone();
                 door.app.tasks.clone().spawn(async move {
-                    let _permit = permit;
                     let closing = door.closing.clone();
                     tokio::select! {
-                        () = drive(door, stream, peer) => {}
+                        () = drive(door, stream, peer, permit) => {}
                         () = closing.cancelled() => {}
                     }
                 });
@@ -86,13 +86,13 @@ pub(super) async fn keep(
     }
 }
 
-async fn drive(door: Arc<Door>, stream: TcpStream, peer: SocketAddr) {
+async fn drive(door: Arc<Door>, stream: TcpStream, peer: SocketAddr, permit: Permit) {
     if door.place.goal == Goal::Ssh {
         return ssh::turn_away(stream).await;
     }
     let service = service_fn(move |request| {
-        let door = door.clone();
-        async move { Ok::<_, Infallible>(answer(&door, peer, request).await) }
+        let (door, permit) = (door.clone(), permit.clone());
+        async move { Ok::<_, Infallible>(answer(&door, peer, request, permit).await) }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD);
@@ -127,12 +127,19 @@ fn look_up(door: &Door) -> Result<Option<(Sandbox, Rules)>, StoreError> {
     })
 }
 
-async fn answer(door: &Door, peer: SocketAddr, mut request: Request<Incoming>) -> Response<Body> {
+async fn answer(
+    door: &Door,
+    peer: SocketAddr,
+    mut request: Request<Incoming>,
+    permit: Permit,
+) -> Response<Body> {
     let asked = request.headers().clone();
     let say = |status: StatusCode, code, text: &str| problem(&asked, status, code, text);
     if request.method() == Method::CONNECT {
         return say(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this is not a proxy");
     }
+    // Taken first: whoever is let in by rules that change meanwhile is shown out with the others.
+    let stay = door.guests.stay();
     let (sandbox, rules) = match look_up(door) {
         Ok(Some(found)) => found,
         Ok(None) => return say(StatusCode::NOT_FOUND, "not_hosted", "nothing is hosted here any more"),
@@ -156,8 +163,9 @@ async fn answer(door: &Door, peer: SocketAddr, mut request: Request<Incoming>) -
         return say(StatusCode::MISDIRECTED_REQUEST, "wrong_host", text);
     }
     let path = stripped(request.uri(), &rules.token);
+    let token = shown(request.uri(), &asked, &rules.token, door.outside);
     if !rules.public {
-        match shown(request.uri(), &asked, &rules.token, door.outside) {
+        match token {
             None => return say(StatusCode::UNAUTHORIZED, "token_required", "this address takes its token"),
             // A browser keeps the token in a cookie from here on, and out of what is shown and passed on.
             Some(Shown::Query) if request.method() == Method::GET && wants_page(&asked) => {
@@ -189,7 +197,8 @@ async fn answer(door: &Door, peer: SocketAddr, mut request: Request<Incoming>) -
         }
     };
     strip_headers(request.headers_mut());
-    let through = proxy::Door { closing: &door.closing, tasks: &door.app.tasks };
+    let closing = if token.is_some() { &door.closing } else { &stay };
+    let through = proxy::Door { closing, tasks: &door.app.tasks, permit };
     match proxy::forward(stream, request, path, proxy::origin(peer), through).await {
         Ok(response) => response,
         Err(error) => {

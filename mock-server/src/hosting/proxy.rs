@@ -1,6 +1,9 @@
 //! One request on its way to a program in a sandbox, and the answer on its way back.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use axum::body::Body;
 use http::{
@@ -9,7 +12,7 @@ use http::{
 };
 use hyper::{body::Incoming, client::conn::http1, upgrade};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use tokio::{net::TcpStream, sync::OwnedSemaphorePermit};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Headers that are about one connection and not about the message, besides those that `Connection` names.
@@ -25,10 +28,13 @@ const HOP_BY_HOP: [&str; 9] = [
     "upgrade",
 ];
 
-/// What lives as long as the door is open.
+/// What a request has of the door that it came through.
 pub(super) struct Door<'a> {
+    /// Cuts what is open.
     pub(super) closing: &'a CancellationToken,
     pub(super) tasks: &'a TaskTracker,
+    /// Its place, which it keeps when it is upgraded.
+    pub(super) permit: Arc<OwnedSemaphorePermit>,
 }
 
 /// Sends a request over a fresh connection and hands the head of the answer back; the bodies flow as fast as they are read.
@@ -68,8 +74,9 @@ pub(super) async fn forward(
     };
     response.headers_mut().insert(header::UPGRADE, switched);
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
-    let closing = door.closing.clone();
+    let (closing, permit) = (door.closing.clone(), door.permit);
     door.tasks.spawn(async move {
+        let _permit = permit;
         let pipe = async {
             let (outside, inside) = tokio::try_join!(outside, inside)?;
             let (mut outside, mut inside) = (TokioIo::new(outside), TokioIo::new(inside));

@@ -72,16 +72,14 @@ async fn bring_up(app: &Arc<App>, live: &Arc<Live>, course: u64, id: &str) -> Re
         .prepare(&app.space(id))
         .await
         .map_err(|error| format!("its folders could not be made: {error}"))?;
-    let placed = place_secrets(app, id).await;
+    let placed = place_secrets(app, id).await?;
     let brought = checkouts::bring(app, id).await.map_err(|error| error.to_string())?;
-    let mut state = live.watch();
-    let off_course = async { while live.is_on(course) && state.changed().await.is_ok() {} };
     let left = tokio::select! {
         left = setup::run_blocking(app, id, brought) => left,
         // Whoever stops or deletes it does not wait for the scripts.
-        () = off_course => return Ok(()),
+        () = live.off_course(course) => return Ok(()),
     };
-    let mut is_outdated = false;
+    let (mut is_outdated, mut was_restored, mut runs_script) = (false, false, false);
     let moved = advance(app, live, course, id, |sandbox, tx, now| {
         sandbox.state = State::Ready;
         sandbox.error = None;
@@ -90,11 +88,13 @@ async fn bring_up(app: &Arc<App>, live: &Arc<Live>, course: u64, id: &str) -> Re
         sandbox.hydrated = !sandbox.started_once;
         sandbox.hydrates_at = sandbox.started_once.then(|| now.saturating_add(delay));
         sandbox.started_once = true;
-        sandbox.restore_from = None;
+        sandbox.holds_others_secrets = false;
+        was_restored = sandbox.restore_from.take().is_some();
         is_outdated = Pin::of(sandbox) != placed;
         // The time until the auto-stop runs from the moment the start was asked for, which set it already.
-        if sandbox.setup_script.is_some() && sandbox.setup_status.as_deref() == Some("pending") {
+        if sandbox.setup_status.as_deref() == Some("pending") {
             sandbox.setup_status = Some("running".into());
+            runs_script = true;
         }
         usage::begin(tx, &sandbox.id, &sandbox.kind, now)
     });
@@ -104,7 +104,10 @@ async fn bring_up(app: &Arc<App>, live: &Arc<Live>, course: u64, id: &str) -> Re
         if is_outdated {
             report(secret_files::push(app, id).await.map_err(StoreError::Failed));
         }
-        setup::run(app, id, left);
+        if was_restored {
+            snapshots::clear_away_later(app);
+        }
+        setup::run(app, live, course, id, left, runs_script);
         app.tasks.spawn(agent::wake(app.clone(), id.to_owned()));
         app.tasks.spawn(hydrate(app.clone(), live.clone(), Some(course), id.to_owned()));
     }
@@ -112,15 +115,21 @@ async fn bring_up(app: &Arc<App>, live: &Arc<Live>, course: u64, id: &str) -> Re
 }
 
 /// Writes the secret files of its environment into the work folder, before anything runs in it. One that cannot be written,
-/// because something else has its name, does not keep a sandbox from starting.
-async fn place_secrets(app: &App, id: &str) -> Option<Pin> {
-    match secret_files::place(app, id).await {
-        Ok(pin) => pin,
-        Err(problem) => {
-            tracing::warn!(sandbox = %id, %problem, "a secret file was not written");
-            let sandbox = app.read(|tx| typed::get::<Sandbox>(tx, id)).ok().flatten();
-            sandbox.as_ref().and_then(Pin::of)
+/// because something else has its name, does not keep a sandbox from starting; one of another account that cannot be removed
+/// does.
+async fn place_secrets(app: &App, id: &str) -> Result<Option<Pin>, String> {
+    let failed = match secret_files::place(app, id).await {
+        Ok(pin) => return Ok(pin),
+        Err(failed) => failed,
+    };
+    tracing::warn!(sandbox = %id, problem = %failed.problem, "the secret files are not what they are to be");
+    let sandbox =
+        app.read(|tx| typed::get::<Sandbox>(tx, id)).map_err(|error: StoreError| error.to_string())?;
+    match sandbox {
+        Some(sandbox) if sandbox.holds_others_secrets && failed.leaves_some => {
+            Err("secret files of another account could not be removed from its disk".into())
         }
+        sandbox => Ok(sandbox.as_ref().and_then(Pin::of)),
     }
 }
 
@@ -164,8 +173,9 @@ async fn wait_for_machine(app: &Arc<App>, live: &Arc<Live>, course: u64, id: &st
             () = &mut given_up => {
                 let mut is_gone = false;
                 let ended = advance(app, live, course, id, |sandbox, tx, _| {
-                    // One that has run before is not given up with its disk: it stays stopped.
-                    sandbox.state = match (usage::has_run(&*tx, id)?, sandbox.has_disk()) {
+                    // One that was there before is not given up with its disk: it stays stopped.
+                    let was_there = sandbox.resumed || usage::has_run(&*tx, id)?;
+                    sandbox.state = match (was_there, sandbox.has_disk()) {
                         (false, _) => State::Cancelled,
                         (true, true) => State::Archived,
                         (true, false) => State::Error,

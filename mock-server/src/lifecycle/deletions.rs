@@ -13,7 +13,9 @@ use crate::{
     world::{
         commands::{self, Command},
         deletions::{Deletion, Reason},
+        given_files::GivenFiles,
         ids, machine_keys, metrics,
+        process_looks::ProcessLook,
         sandboxes::{Sandbox, State, listed},
         scenarios::Scenario,
         stops::Stop,
@@ -23,7 +25,7 @@ use crate::{
 };
 
 /// How long after a removal that failed the next one is tried.
-const RETRY: Duration = Duration::from_secs(5);
+pub(super) const RETRY: Duration = Duration::from_secs(5);
 
 /// How many commands are forgotten in one transaction.
 const AT_ONCE: usize = 500;
@@ -77,6 +79,7 @@ fn hide(
     let deletion = Deletion { reason, ..Deletion::of_sandbox(ids::deletion(), account, &sandbox.id, now) };
     typed::put(tx, &deletion)?;
     typed::remove::<Sandbox>(tx, &sandbox.id)?;
+    typed::remove::<GivenFiles>(tx, &sandbox.id)?;
     usage::end(tx, &sandbox.id, now)?;
     live.turn_to_new_course();
     Ok(Hidden { deletion, live })
@@ -87,6 +90,7 @@ pub(crate) fn purge_hidden(app: &Arc<App>, hidden: impl IntoIterator<Item = Hidd
     for Hidden { deletion, live } in hidden {
         app.forget(&deletion.target);
         app.agents.forget(&deletion.target);
+        app.meters.unwatch(&deletion.target);
         live.announce(State::Cancelled);
         app.tasks.spawn(purge(app.clone(), Some(live), deletion));
     }
@@ -117,21 +121,26 @@ pub(super) async fn purge(app: Arc<App>, live: Option<Arc<Live>>, mut deletion: 
     if !app.sleep(app.machines().delete_delay()).await {
         return;
     }
-    while let Err(error) = remove_disk(&app, &id).await {
-        tracing::error!(sandbox = %id, %error, "a disk could not be removed");
+    while let Err(problem) = remove_all(&app, &id).await {
+        tracing::error!(sandbox = %id, %problem, "what is left of a sandbox could not be removed");
         deletion.attempts += 1;
         report(app.write(|tx| typed::put(tx, &deletion)));
         if !app.sleep(RETRY).await {
             return;
         }
     }
-    // Long for a long history, so not on a thread that others wait for.
-    let (forgetting, gone) = (app.clone(), id.clone());
-    let forgotten = tokio::task::spawn_blocking(move || forget_history(&forgetting, &gone)).await;
-    report(forgotten.unwrap_or_else(|lost| Err(StoreError::Failed(lost.to_string()))));
-    report(snapshots::delete_of_sandbox(&app, &id).await);
     deletion.completed_at = Some(app.now());
     report(app.write(|tx| typed::put(tx, &deletion)));
+}
+
+/// Removes its disk, its history and its snapshots; may be repeated.
+async fn remove_all(app: &Arc<App>, id: &str) -> Result<(), String> {
+    remove_disk(app, id).await?;
+    // Long for a long history, so not on a thread that others wait for.
+    let (forgetting, gone) = (app.clone(), id.to_owned());
+    let forgotten = tokio::task::spawn_blocking(move || forget_history(&forgetting, &gone)).await;
+    forgotten.map_err(|lost| lost.to_string())?.map_err(|error| error.to_string())?;
+    snapshots::delete_of_sandbox(app, id).await.map_err(|error| error.to_string())
 }
 
 async fn remove_disk(app: &App, id: &str) -> Result<(), String> {
@@ -166,6 +175,6 @@ fn forget_history(app: &App, id: &str) -> Result<(), StoreError> {
         hosting::forget(tx, id)?;
         metrics::forget(tx, id)?;
         typed::remove_all::<Stop>(tx, &prefix)?;
-        tx.remove(Table::Samples, id)
+        typed::remove::<ProcessLook>(tx, id)
     })
 }

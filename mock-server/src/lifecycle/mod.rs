@@ -8,6 +8,8 @@ mod deletions;
 mod recover;
 mod stops;
 mod take_up;
+#[cfg(test)]
+mod tests;
 mod upkeep;
 
 pub(crate) use self::{

@@ -7,7 +7,7 @@ use crate::{
     agent::{self, Ending},
     app::{App, Live},
     auth::Access,
-    metering::processes_row,
+    metering::process_look,
     reply::ApiError,
     snapshots, space,
     store::{Reader, StoreError, typed},
@@ -90,13 +90,11 @@ pub(super) async fn carry_out_stop(app: Arc<App>, live: Arc<Live>, course: u64, 
             Ok(Some(false)) => {}
             Err(error) => report::<()>(Err(error)),
         }
-        let mut state = live.watch();
-        let off_course = async { while live.is_on(course) && state.changed().await.is_ok() {} };
         let goes_on = tokio::select! {
             goes_on = app.sleep(RETRY) => goes_on,
             () = live.forced.notified() => true,
             // Resumed or deleted meanwhile.
-            () = off_course => false,
+            () = live.off_course(course) => false,
         };
         if !goes_on {
             return;
@@ -110,13 +108,17 @@ pub(super) async fn carry_out_stop(app: Arc<App>, live: Arc<Live>, course: u64, 
     let goes_on = tokio::select! {
         goes_on = app.sleep(app.machines().stop_delay()) => goes_on,
         () = live.forced.notified() => true,
+        // Then what was captured is of no use.
+        () = live.off_course(course) => true,
     };
     if !goes_on {
         return;
     }
     let (mut is_erased, mut is_dropped, mut is_stored) = (false, false, false);
+    let mut was_to_be_restored = false;
     let archived = advance(&app, &live, course, &id, |sandbox, tx, now| {
         sandbox.state = State::Archived;
+        was_to_be_restored = sandbox.restore_from.is_some();
         sandbox.has_machine = false;
         sandbox.recovers_at = None;
         is_dropped = !sandbox.snapshots || retention::of_account(&*tx, &sandbox.account)?.zero_at.is_some();
@@ -148,6 +150,8 @@ pub(super) async fn carry_out_stop(app: Arc<App>, live: Arc<Live>, course: u64, 
     }
     if is_dropped {
         report(snapshots::delete_of_sandbox(&app, &id).await);
+    } else if was_to_be_restored {
+        snapshots::clear_away_later(&app);
     }
     report(archived);
     app.machine_freed.notify_waiters();
@@ -202,6 +206,6 @@ pub(super) async fn empty(app: &App, live: &Live, id: &str) {
 /// Keeps the last look at the processes, for questions that come while the sandbox is stopped.
 async fn keep_sample(app: &App, id: &str) {
     let Ok(processes) = app.runner.processes(&app.space(id)).await else { return };
-    let sample = processes_row(app.now(), processes);
-    report(app.write_later(|tx| tx.put(crate::store::Table::Samples, id, sample.to_string().as_bytes())));
+    let seen = process_look(id, app.now(), processes);
+    report(app.write_later(|tx| typed::put(tx, &seen)));
 }

@@ -14,6 +14,7 @@ use crate::{
         keys::Key,
         limits::Start,
         metrics::Curve,
+        process_looks::ProcessLook,
         sandboxes::Sandbox,
         stops::Stop,
         time::Millis,
@@ -88,6 +89,7 @@ fn remove(tx: &mut dyn Writer, table: &str, key: &str) -> Result<(), StoreError>
         Some(Table::KeyUses) => key_uses::forget(tx, key),
         Some(Table::Keys) => typed::remove::<Key>(tx, key),
         Some(Table::Metrics) => typed::remove::<Curve>(tx, key),
+        Some(Table::Samples) => typed::remove::<ProcessLook>(tx, key),
         Some(Table::Starts) => typed::remove::<Start>(tx, key),
         Some(Table::Stops) => match typed::get::<Stop>(&*tx, key)? {
             Some(stop) if is_last(&*tx, &stop)? => Ok(()),

@@ -11,9 +11,10 @@ use std::{
 use axum::body::Body;
 use bytes::Bytes;
 use tar::{Builder, EntryType, Header};
-use tokio::sync::{OwnedRwLockReadGuard, mpsc};
+use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
+use super::Held;
 use crate::space::frozen::{Change, Compare, Entry, EntryKind, Frozen, as_path, path_of};
 
 /// How much of an archive may be made ahead of who reads it: this many pieces of this many bytes.
@@ -49,12 +50,7 @@ impl Totals {
 }
 
 /// The archive of everything below the names, made as it is read; its paths begin there.
-pub(crate) fn stream_folder(
-    tasks: &TaskTracker,
-    mut tree: Frozen,
-    below: Vec<CString>,
-    held: OwnedRwLockReadGuard<()>,
-) -> Body {
+pub(crate) fn stream_folder(tasks: &TaskTracker, mut tree: Frozen, below: Vec<CString>, held: Held) -> Body {
     let (sender, mut receiver) = mpsc::channel::<io::Result<Bytes>>(AHEAD);
     tasks.spawn_blocking(move || {
         let _held = held;

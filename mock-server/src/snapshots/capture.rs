@@ -161,7 +161,9 @@ pub(crate) async fn at_stop(app: &Arc<App>, live: &Live, id: &str, stop: &str) -
         let sandbox: Option<Sandbox> = typed::get(tx, id)?;
         let stop: Option<Stop> = typed::get(tx, &stop_key(id, stop))?;
         let is_wanted = stop.is_some_and(|stop| !stop.forced);
-        let sandbox = sandbox.filter(|sandbox| is_wanted && sandbox.has_disk());
+        // Nobody may read there what is still to be taken off the disk.
+        let sandbox =
+            sandbox.filter(|sandbox| is_wanted && sandbox.has_disk() && !sandbox.holds_others_secrets);
         Ok::<_, StoreError>((sandbox, snapshots::latest(tx, id)?))
     };
     let (sandbox, previous) = match app.read(look) {

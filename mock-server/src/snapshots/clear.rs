@@ -1,6 +1,10 @@
 //! Snapshots that nobody can see any more, and their files.
 
-use std::{cmp::Reverse, sync::Arc, time::Duration};
+use std::{
+    cmp::Reverse,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use super::save;
 use crate::{
@@ -17,7 +21,7 @@ use crate::{
     },
 };
 
-/// How long after a removal that failed the next one is tried.
+/// How long after a removal that failed, or had to wait for a reader, the next one is tried.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// Takes snapshots of one sandbox out of sight, and removes them in the background. All of them are listed.
@@ -46,6 +50,7 @@ pub(crate) fn begin_delete(
                 completed_at: None,
                 attempts: 0,
                 is_kept: false,
+                is_restored_from: false,
             };
             snapshot.deleted_at = Some(now);
             snapshot.deletion = Some(deletion.id.clone());
@@ -123,14 +128,36 @@ pub(crate) async fn delete_of_sandbox(app: &Arc<App>, sandbox: &str) -> Result<(
 
 /// Removes the files of snapshots that are out of sight, as far as none that is still there builds on them.
 pub(crate) async fn clear_away(app: &Arc<App>) {
-    if pass(app).await {
+    // One comes back for all that are left.
+    if pass(app).await || app.shelf.comes_back.swap(true, Ordering::SeqCst) {
         return;
     }
     let again = app.clone();
-    app.tasks.spawn(async move { while again.sleep(RETRY).await && !pass(&again).await {} });
+    app.tasks.spawn(async move {
+        loop {
+            let goes_on = tokio::select! {
+                goes_on = again.sleep(RETRY) => goes_on,
+                () = again.shelf.released.notified() => true,
+            };
+            if !goes_on {
+                return;
+            }
+            again.shelf.comes_back.store(false, Ordering::SeqCst);
+            // What turns up after the pass brings somebody else.
+            if pass(&again).await || again.shelf.comes_back.swap(true, Ordering::SeqCst) {
+                return;
+            }
+        }
+    });
 }
 
-/// Goes through them once; false if some could not be removed.
+/// The same in the background.
+pub(crate) fn clear_away_later(app: &Arc<App>) {
+    let clearing = app.clone();
+    app.tasks.spawn(async move { clear_away(&clearing).await });
+}
+
+/// Goes through them once; false if some could not be removed, or are being read.
 async fn pass(app: &Arc<App>) -> bool {
     let _turn = app.shelf.clearing.lock().await;
     let is_due = |snapshot: &Snapshot, now: Millis| {
@@ -156,28 +183,37 @@ async fn pass(app: &Arc<App>) -> bool {
         if !is_due(&snapshot, app.now()) {
             continue;
         }
-        if let Err(problem) = clear_one(app, &snapshot).await {
-            tracing::error!(snapshot = %snapshot.id, %problem, "a snapshot could not be removed");
-            has_failed = true;
+        match clear_one(app, &snapshot).await {
+            Ok(is_settled) => has_failed |= !is_settled,
+            Err(problem) => {
+                tracing::error!(snapshot = %snapshot.id, %problem, "a snapshot could not be removed");
+                has_failed = true;
+            }
         }
     }
     !has_failed
 }
 
-async fn clear_one(app: &Arc<App>, snapshot: &Snapshot) -> Result<(), String> {
+/// Removes the files of one and then its record; false if somebody must come back for it. Whoever ends what it has to wait
+/// for calls [`clear_away`].
+async fn clear_one(app: &Arc<App>, snapshot: &Snapshot) -> Result<bool, String> {
     let begun = app.write_later(|tx| {
         let is_kept = snapshots::is_built_on(&*tx, snapshot)?;
+        let sandbox: Option<Sandbox> = typed::get(&*tx, &snapshot.sandbox)?;
+        let is_restored_from =
+            sandbox.is_some_and(|sandbox| sandbox.restore_from.as_ref() == Some(&snapshot.id));
+        let waits = is_kept || is_restored_from;
         if let Some(mut deletion) = deletion_of(&*tx, snapshot)? {
-            deletion.attempts += u64::from(!is_kept);
-            deletion.is_kept = is_kept;
+            deletion.attempts += u64::from(!waits);
+            (deletion.is_kept, deletion.is_restored_from) = (is_kept, is_restored_from);
             typed::put(tx, &deletion)?;
         }
-        Ok::<_, StoreError>(!is_kept)
+        Ok::<_, StoreError>(!waits)
     });
     if !begun.map_err(|error| error.to_string())? {
-        return Ok(());
+        return Ok(true);
     }
-    let _alone = app.shelf.hold_alone(&snapshot.id).await;
+    let Some(_alone) = app.shelf.try_hold_alone(&snapshot.id) else { return Ok(false) };
     space::remove_tree(app.shelf.folder(&snapshot.id)).await.map_err(|error| error.to_string())?;
     let now = app.now();
     let ended = app.write(|tx| {
@@ -186,7 +222,7 @@ async fn clear_one(app: &Arc<App>, snapshot: &Snapshot) -> Result<(), String> {
             deletion.completed_at = Some(now);
             typed::put(tx, &deletion)?;
         }
-        Ok::<_, StoreError>(())
+        Ok::<_, StoreError>(true)
     });
     ended.map_err(|error| error.to_string())
 }

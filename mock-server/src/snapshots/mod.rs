@@ -10,19 +10,21 @@ mod clear;
 mod inventory;
 mod pieces;
 mod save;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, OnceLock, Weak},
+    sync::{Arc, Mutex, OnceLock, Weak, atomic::AtomicBool},
 };
 
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+use tokio::sync::{Notify, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 pub(crate) use self::{
     archive::{Totals, stream_folder},
     capture::{Captured, at_stop, capture, capture_now, disk_of, record, restore},
-    clear::{begin_delete, clear_away, delete_of_sandbox, lose_disk, take_up},
+    clear::{begin_delete, clear_away, clear_away_later, delete_of_sandbox, lose_disk, take_up},
     inventory::{Listed, list},
     pieces::{Piece, pieces},
     save::begin_save,
@@ -36,6 +38,10 @@ pub(crate) struct Shelf {
     locks: Mutex<HashMap<String, Weak<RwLock<()>>>>,
     /// One at a time removes files.
     clearing: tokio::sync::Mutex<()>,
+    /// Whether somebody comes back for files that could not be removed.
+    comes_back: AtomicBool,
+    /// Told whenever somebody is done with a snapshot's files.
+    released: Arc<Notify>,
     /// What the addresses of pieces are signed with.
     pub(crate) signing_key: OnceLock<String>,
 }
@@ -47,6 +53,8 @@ impl Shelf {
             root,
             locks: Mutex::default(),
             clearing: tokio::sync::Mutex::default(),
+            comes_back: AtomicBool::new(false),
+            released: Arc::default(),
             signing_key: OnceLock::new(),
         }
     }
@@ -82,16 +90,37 @@ impl Shelf {
     }
 
     /// Keeps the files of a snapshot from being removed.
-    pub(crate) async fn hold(&self, id: &str) -> OwnedRwLockReadGuard<()> {
-        self.lock_of(id).read_owned().await
+    pub(crate) async fn hold(&self, id: &str) -> Held {
+        self.held(self.lock_of(id).read_owned().await)
     }
 
     /// The same, unless they are being removed right now.
-    fn try_hold(&self, id: &str) -> Option<OwnedRwLockReadGuard<()>> {
-        self.lock_of(id).try_read_owned().ok()
+    fn try_hold(&self, id: &str) -> Option<Held> {
+        self.lock_of(id).try_read_owned().ok().map(|guard| self.held(guard))
     }
 
-    async fn hold_alone(&self, id: &str) -> OwnedRwLockWriteGuard<()> {
-        self.lock_of(id).write_owned().await
+    fn held(&self, guard: OwnedRwLockReadGuard<()>) -> Held {
+        Held { _guard: guard, _tell: Tell(self.released.clone()) }
+    }
+
+    /// Keeps everybody else away, unless somebody reads the files right now. Nobody waits for a reader: one that takes its
+    /// time would hold up whoever comes later as well.
+    fn try_hold_alone(&self, id: &str) -> Option<OwnedRwLockWriteGuard<()>> {
+        self.lock_of(id).try_write_owned().ok()
+    }
+}
+
+/// The files of a snapshot, which stay for as long as this is there.
+pub(crate) struct Held {
+    // Dropped in this order: whoever is told finds them free.
+    _guard: OwnedRwLockReadGuard<()>,
+    _tell: Tell,
+}
+
+struct Tell(Arc<Notify>);
+
+impl Drop for Tell {
+    fn drop(&mut self) {
+        self.0.notify_one();
     }
 }

@@ -44,13 +44,14 @@ impl Shelf {
 pub(crate) async fn pieces(app: &Arc<App>, snapshot: &Snapshot) -> io::Result<Vec<Piece>> {
     let folder = app.shelf.folder(&snapshot.id);
     let older = snapshot.previous.as_deref().map(|id| app.shelf.disk(id));
+    let scratch = app.scratch();
     // Two who come at once make them twice; the second finds the name taken.
     tokio::task::spawn_blocking(move || {
         let done = folder.join("pieces");
         if let Some(known) = read_list(&done)? {
             return Ok(known);
         }
-        let draft = folder.join(format!("pieces.new-{}", uuid::Uuid::new_v4().simple()));
+        let draft = scratch.join(format!("pieces-{}", uuid::Uuid::new_v4().simple()));
         let made = make(&folder.join("disk"), older.as_ref(), &draft)
             .and_then(|made| fs::rename(&draft, &done).map(|()| made));
         if made.is_err() {

@@ -19,6 +19,12 @@ pub enum FileError {
     IsDirectory,
     /// A named pipe, socket or device is there where a file is needed.
     NotRegular,
+    /// Something is there where a folder is needed that is none.
+    NotFolder,
+    /// Something is there where nothing may be.
+    Exists,
+    /// It is `/home/user` or `/tmp` itself, which stay where they are.
+    Root,
     /// The file or the given bytes are larger than allowed.
     TooLarge {
         /// The limit in bytes.
@@ -43,6 +49,9 @@ impl fmt::Display for FileError {
             Self::NotFound => f.write_str("there is no such file"),
             Self::IsDirectory => f.write_str("the path names a folder, not a file"),
             Self::NotRegular => f.write_str("the path names a pipe, socket or device, not a file"),
+            Self::NotFolder => f.write_str("the path names something that is no folder"),
+            Self::Exists => f.write_str("there is something at the path already"),
+            Self::Root => f.write_str("the path names /home/user or /tmp itself"),
             Self::TooLarge { limit, size } => write!(f, "{size} bytes are more than the limit of {limit}"),
             Self::Io(error) => write!(f, "file access failed: {error}"),
         }

@@ -49,6 +49,8 @@ impl Owner {
 pub struct Files {
     pub(super) root: Arc<OwnedFd>,
     pub(super) owner: Owner,
+    /// Where files are written before they get their names; beside their targets if nowhere else.
+    pub(super) drafts: Option<Arc<Path>>,
 }
 
 /// Where a path leads.
@@ -91,7 +93,15 @@ impl Files {
     pub fn open(root: &Path, owner: Owner) -> Result<Self, FileError> {
         let flags = sys::FOLDER.difference(rustix::fs::OFlags::NOFOLLOW);
         let root = rustix::fs::openat(CWD, root, flags, Mode::empty())?;
-        Ok(Self { root: Arc::new(root), owner })
+        Ok(Self { root: Arc::new(root), owner, drafts: None })
+    }
+
+    /// Writes files in this folder on the same disk before they get their names, so that a server which is killed meanwhile
+    /// leaves nothing in a sandbox.
+    #[must_use]
+    pub fn drafting_in(mut self, folder: impl Into<Arc<Path>>) -> Self {
+        self.drafts = Some(folder.into());
+        self
     }
 
     /// Resolves `path` without opening what it leads to.

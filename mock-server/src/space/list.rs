@@ -5,12 +5,11 @@ use std::{
     os::fd::AsFd,
 };
 
-use rustix::{
-    fs::{Dir, FileType, Mode},
-    io::Errno,
-};
+use rustix::fs::{Dir, FileType};
 
-use super::{FileError, Files, files::LocatedKind, off_thread, sys, tree::vanished, walk::Links};
+use super::{
+    FileError, Files, entry::open_folder, files::LocatedKind, off_thread, sys, tree::vanished, walk::Links,
+};
 
 /// One name in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,21 +26,7 @@ impl Files {
         path: impl AsRef<OsStr>,
         most: usize,
     ) -> Result<(Vec<Listed>, bool), FileError> {
-        let mut walk = self.walk(path.as_ref(), Links::Follow)?;
-        let folder = loop {
-            let leaf = walk.settle()?;
-            let opened = match &leaf {
-                Some(name) => {
-                    rustix::fs::openat(walk.folder(), name.as_os_str(), sys::READ_FOLDER, Mode::empty())
-                }
-                None => rustix::fs::openat(walk.folder(), c".", sys::READ_FOLDER, Mode::empty()),
-            };
-            match (opened, leaf) {
-                (Ok(folder), _) => break folder,
-                (Err(Errno::LOOP | Errno::MLINK), Some(name)) => walk.again(name)?,
-                (Err(errno), _) => return Err(errno.into()),
-            }
-        };
+        let (folder, _) = open_folder(&mut self.walk(path.as_ref(), Links::Follow)?)?;
         // A folder may hold millions of names: a fixed part of them is looked at.
         let mut found: Vec<(CString, FileType)> = Vec::new();
         let mut has_more = false;

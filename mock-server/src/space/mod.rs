@@ -6,8 +6,10 @@
 //! module, in the sandbox's own view (`/tmp/x` is the sandbox's `/tmp`), and only as long as they stay inside.
 
 mod append;
+mod change;
 mod copy;
 mod copy_file;
+mod entry;
 mod error;
 mod files;
 pub(crate) mod frozen;
@@ -15,18 +17,24 @@ mod list;
 mod read;
 mod remove;
 mod secret;
+mod seek;
 mod sys;
 mod tree;
+mod upload;
 mod walk;
 mod write;
 
+pub(crate) use change::MoveError;
 pub use copy::{CopyReport, copy_tree, copy_tree_blocking};
+pub(crate) use entry::{FileEntry, Leaf};
 pub use error::FileError;
 pub use files::{Files, Located, LocatedKind, Owner, Written};
 pub(crate) use list::Listed;
 pub use read::FileStream;
 pub(crate) use remove::tree_size_within;
 pub use remove::{TreeSize, remove_tree, remove_tree_blocking, tree_size, tree_size_blocking};
+pub(crate) use seek::Found;
+pub(crate) use upload::Draft;
 
 /// The most that reading or writing one file through the API may carry: 5 MiB.
 pub const FILE_LIMIT: u64 = 5 * 1024 * 1024;
@@ -36,7 +44,7 @@ pub const ARTIFACT_LIMIT: u64 = 50 * 1024 * 1024;
 pub const HOME: &str = "/home/user";
 
 /// Runs blocking file work away from the async threads; a lost task is reported as an I/O error.
-async fn off_thread<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, E>
+pub(crate) async fn off_thread<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, E>
 where
     T: Send + 'static,
     E: From<std::io::Error> + Send + 'static,

@@ -26,7 +26,7 @@ impl Files {
     /// # Errors
     /// As there.
     pub fn read_blocking(&self, path: impl AsRef<OsStr>, limit: u64) -> Result<Bytes, FileError> {
-        let (file, size) = self.open_file(path.as_ref(), limit)?;
+        let (file, size) = self.open_file(path.as_ref(), limit, Links::Follow)?;
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
         (&file).take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
         let read = bytes.len() as u64;
@@ -42,12 +42,12 @@ impl Files {
     /// # Errors
     /// As there.
     pub fn stream_blocking(&self, path: impl AsRef<OsStr>, limit: u64) -> Result<FileStream, FileError> {
-        let (file, size) = self.open_file(path.as_ref(), limit)?;
+        let (file, size) = self.open_file(path.as_ref(), limit, Links::Follow)?;
         Ok(FileStream { file: Arc::new(file), size, offset: 0, reading: None })
     }
 
-    fn open_file(&self, path: &OsStr, limit: u64) -> Result<(File, u64), FileError> {
-        let mut walk = self.walk(path, Links::Follow)?;
+    pub(super) fn open_file(&self, path: &OsStr, limit: u64, links: Links) -> Result<(File, u64), FileError> {
+        let mut walk = self.walk(path, links)?;
         loop {
             let Some(name) = walk.settle()? else { return Err(FileError::IsDirectory) };
             // Opening a pipe would let go a writer that waits for its reader: look before.

@@ -35,21 +35,26 @@ pub async fn remove_tree(path: PathBuf) -> io::Result<()> {
 /// # Errors
 /// As there.
 pub fn remove_tree_blocking(path: &Path) -> io::Result<()> {
+    Ok(remove_in(CWD, path)?)
+}
+
+/// [`remove_tree_blocking`] of a name in an open folder.
+pub(super) fn remove_in(folder: BorrowedFd<'_>, name: impl AsRef<Path>) -> Result<(), Errno> {
     for pass in 1.. {
-        match remove_once(path) {
+        match remove_once(folder, name.as_ref()) {
             Ok(()) | Err(Errno::NOENT) => break,
             Err(Errno::NOTEMPTY | Errno::EXIST) if pass < PASSES => {}
-            Err(errno) => return Err(errno.into()),
+            Err(errno) => return Err(errno),
         }
     }
     Ok(())
 }
 
-fn remove_once(path: &Path) -> Result<(), Errno> {
-    if !Meta::at(CWD, path)?.is_folder() {
-        return rustix::fs::unlink(path);
+fn remove_once(at: BorrowedFd<'_>, path: &Path) -> Result<(), Errno> {
+    if !Meta::at(at, path)?.is_folder() {
+        return rustix::fs::unlinkat(at, path, AtFlags::empty());
     }
-    let top = open_writable(CWD, path)?;
+    let top = open_writable(at, path)?;
     let mut folders = Folders::new();
     let mut index = 0;
     while index < folders.len() {
@@ -71,7 +76,7 @@ fn remove_once(path: &Path) -> Result<(), Errno> {
             Err(errno) => return Err(errno),
         }
     }
-    rustix::fs::rmdir(path)
+    rustix::fs::unlinkat(at, path, AtFlags::REMOVEDIR)
 }
 
 /// Unlinks everything in a folder but its folders, which are noted down.

@@ -111,6 +111,37 @@ pub(super) fn grant(
     Ok((fd, meta.mode))
 }
 
+/// Sets the permission bits of `name`, whatever it is by now, but never of what a link leads to: that is `LOOP`. Tells what
+/// it is then.
+pub(super) fn change_mode(folder: BorrowedFd<'_>, name: impl Arg, mode: Mode) -> Result<Meta, Errno> {
+    let fd = rustix::fs::openat(folder, name, path_only(), Mode::empty())?;
+    if Meta::of(&fd)?.kind == FileType::Symlink {
+        return Err(Errno::LOOP);
+    }
+    set_mode(fd.as_fd(), mode)?;
+    Meta::of(&fd)
+}
+
+/// Gives a file or folder another place, where nothing may be.
+pub(super) fn rename_new(
+    from: BorrowedFd<'_>,
+    name: impl Arg + Copy,
+    to: BorrowedFd<'_>,
+    new_name: impl Arg + Copy,
+) -> Result<(), Errno> {
+    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
+    match rustix::fs::renameat_with(from, name, to, new_name, rustix::fs::RenameFlags::NOREPLACE) {
+        // Not every file system has that.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        result => return result,
+    }
+    match Meta::at(to, new_name) {
+        Ok(_) => Err(Errno::EXIST),
+        Err(Errno::NOENT) => rustix::fs::renameat(from, name, to, new_name),
+        Err(errno) => Err(errno),
+    }
+}
+
 #[cfg(target_os = "linux")]
 fn path_only() -> OFlags {
     OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC

@@ -8,7 +8,10 @@ use std::{
     },
 };
 
-use rustix::{fs::Mode, io::Errno};
+use rustix::{
+    fs::{FileType, Mode},
+    io::Errno,
+};
 
 use super::{FileError, Owner, sys};
 
@@ -38,6 +41,10 @@ pub(super) struct Walk<'a> {
     pending: Vec<OsString>,
     followed: usize,
     folder_wanted: bool,
+    /// Whether a link in the last place is taken as it is.
+    keeps_link: bool,
+    /// Whether it ended where nothing is yet; the name is then the next that is to do.
+    is_missing: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -65,12 +72,20 @@ impl<'a> Walk<'a> {
             pending: Vec::new(),
             followed: 0,
             folder_wanted: bytes.ends_with(b"/") || bytes.ends_with(b"/."),
+            keeps_link: false,
+            is_missing: false,
         };
         walk.push(bytes);
         if !bytes.starts_with(b"/") {
             walk.push(super::HOME.as_bytes());
         }
         Ok(walk)
+    }
+
+    /// Takes a link in the last place as what it is, unless the path asks for a folder.
+    pub(super) fn keep_link(mut self) -> Self {
+        self.keeps_link = !self.folder_wanted;
+        self
     }
 
     /// The folder reached so far.
@@ -85,16 +100,27 @@ impl<'a> Walk<'a> {
 
     /// The path reached, as the sandbox sees it, with `leaf` as its last component.
     pub(super) fn canonical(&self, leaf: Option<&OsStr>) -> OsString {
-        let mut path = Vec::new();
-        for name in self.passed.iter().map(|(name, _)| name.as_os_str()).chain(leaf) {
-            path.push(b'/');
-            path.extend_from_slice(name.as_bytes());
+        joined(self.passed.iter().map(|(name, _)| name.as_os_str()).chain(leaf))
+    }
+
+    /// Where the path leads once the folders that are missing are made; nothing unless they are why it ended.
+    pub(super) fn once_made(&self) -> Option<OsString> {
+        if !self.is_missing {
+            return None;
         }
-        OsString::from_vec(path)
+        let mut names: Vec<&OsStr> = self.passed.iter().map(|(name, _)| name.as_os_str()).collect();
+        for name in self.pending.iter().rev() {
+            if name == ".." {
+                names.pop();
+            } else {
+                names.push(name);
+            }
+        }
+        Some(joined(names.into_iter()))
     }
 
     /// Goes on to the last component: its name in [`folder`](Self::folder), which is there as something other than a link
-    /// or not there at all; or nothing if the path ends in the folder itself.
+    /// (but for [`keep_link`](Self::keep_link)) or not there at all; or nothing if the path ends in the folder itself.
     pub(super) fn settle(&mut self) -> Result<Option<OsString>, FileError> {
         while let Some(name) = self.pending.pop() {
             if name == ".." {
@@ -109,7 +135,7 @@ impl<'a> Walk<'a> {
                     return Err(FileError::OUTSIDE);
                 }
                 match sys::Meta::at(self.folder(), &name) {
-                    Ok(meta) if meta.kind == rustix::fs::FileType::Symlink => self.follow(&name)?,
+                    Ok(meta) if meta.kind == FileType::Symlink && !self.keeps_link => self.follow(&name)?,
                     Ok(_) | Err(Errno::NOENT) => return Ok(Some(name)),
                     Err(errno) => return Err(errno.into()),
                 }
@@ -118,6 +144,20 @@ impl<'a> Walk<'a> {
             }
         }
         if self.inside(None) { Ok(None) } else { Err(FileError::OUTSIDE) }
+    }
+
+    /// Goes back from a folder to its name in the one above.
+    pub(super) fn step_back(&mut self) -> Option<OsString> {
+        self.passed.pop().map(|(name, _)| name)
+    }
+
+    /// Makes a folder in the one reached so far.
+    pub(super) fn make(&self, name: &OsStr, mode: Mode) -> Result<(), FileError> {
+        let owner = self.create.ok_or(FileError::NotFound)?;
+        match make_folder(self.folder(), name, owner, mode)? {
+            Some(_) => Ok(()),
+            None => Err(FileError::Exists),
+        }
     }
 
     /// Takes up `name` again after it turned out to be a link by now.
@@ -135,9 +175,16 @@ impl<'a> Walk<'a> {
                     return Err(FileError::OUTSIDE);
                 }
                 let Some(owner) = self.create.filter(|_| self.inside(Some(&name))) else {
+                    self.is_missing = true;
+                    self.pending.push(name);
                     return Err(FileError::NotFound);
                 };
-                let fd = make_folder(self.folder(), &name, owner)?;
+                let made = make_folder(self.folder(), &name, owner, Mode::from_raw_mode(0o755))?;
+                let fd = match made {
+                    Some(fd) => fd,
+                    // One that appeared at the same moment is taken as it is.
+                    None => rustix::fs::openat(self.folder(), &name, sys::FOLDER, Mode::empty())?,
+                };
                 self.passed.push((name, fd));
             }
             // Which of the two a link gets depends on the system.
@@ -205,6 +252,16 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// The absolute path of these names.
+fn joined<'n>(names: impl Iterator<Item = &'n OsStr>) -> OsString {
+    let mut path = Vec::new();
+    for name in names {
+        path.push(b'/');
+        path.extend_from_slice(name.as_bytes());
+    }
+    OsString::from_vec(path)
+}
+
 /// Whether `next` is inside one of the two open folders, or on the way to one.
 fn allowed<'n>(mut passed: impl Iterator<Item = &'n OsStr>, next: &OsStr) -> bool {
     match (passed.next(), passed.next()) {
@@ -222,17 +279,21 @@ fn is_inside<'n>(mut names: impl Iterator<Item = &'n OsStr>) -> bool {
     }
 }
 
-/// Makes a folder for the sandbox; one that appears at the same moment is taken as it is.
-fn make_folder(folder: BorrowedFd<'_>, name: &OsStr, owner: Owner) -> Result<OwnedFd, FileError> {
-    let mode = Mode::from_raw_mode(0o755);
-    match rustix::fs::mkdirat(folder, name, mode) {
-        Ok(()) => {
-            let fd = rustix::fs::openat(folder, name, sys::READ_FOLDER, Mode::empty())?;
-            rustix::fs::fchmod(&fd, mode)?;
-            sys::give(&fd, owner.uid, owner.gid)?;
-            Ok(fd)
-        }
-        Err(Errno::EXIST) => Ok(rustix::fs::openat(folder, name, sys::FOLDER, Mode::empty())?),
-        Err(errno) => Err(errno.into()),
+/// Makes a folder for the sandbox; nothing if the name is taken.
+fn make_folder(
+    folder: BorrowedFd<'_>,
+    name: &OsStr,
+    owner: Owner,
+    mode: Mode,
+) -> Result<Option<OwnedFd>, FileError> {
+    match rustix::fs::mkdirat(folder, name, Mode::RWXU) {
+        Ok(()) => {}
+        Err(Errno::EXIST) => return Ok(None),
+        Err(errno) => return Err(errno.into()),
     }
+    let fd = rustix::fs::openat(folder, name, sys::READ_FOLDER, Mode::empty())?;
+    sys::give(&fd, owner.uid, owner.gid)?;
+    // After that, which may take bits away.
+    rustix::fs::fchmod(&fd, mode)?;
+    Ok(Some(fd))
 }

@@ -4,6 +4,7 @@
 //! above this module works with typed records ([`typed`]).
 
 mod redb_store;
+mod together;
 pub(crate) mod typed;
 
 use std::{fmt, ops::ControlFlow};
@@ -47,9 +48,11 @@ tables! {
     Commands => "commands",
     Processes => "processes",
     Outputs => "outputs",
+    OutputHours => "output_hours",
     Samples => "samples",
     Metrics => "metrics",
     Idempotency => "idempotency",
+    GivenFiles => "given_files",
     Starts => "starts",
     Usage => "usage",
     Happenings => "happenings",

@@ -6,7 +6,6 @@ use std::{
     ops::ControlFlow,
     os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::Path,
-    sync::atomic::{AtomicU32, Ordering},
 };
 
 use redb::{
@@ -14,26 +13,27 @@ use redb::{
     TableDefinition, WriteTransaction, backends::InMemoryBackend,
 };
 
-use super::{Durability, Order, Reader, Store, StoreError, Table, Writer};
+use tokio::{runtime::Handle, task::block_in_place};
+
+use super::{Durability, Order, Reader, Store, StoreError, Table, Writer, together::Together};
 
 /// Bytes of the file that are kept in memory; the default of the library is made for servers with nothing else to do.
 const CACHE_BYTES: usize = 32 << 20;
 
-/// Of so many lazy transactions one is durable all the same: only then are the pages that they left behind used again.
-const LAZY_RUN: u32 = 64;
-
 /// The embedded store.
 pub(crate) struct RedbStore {
     database: Database,
-    lazy: AtomicU32,
+    together: Together,
     is_kept: bool,
+    /// The runtime that it was opened in: its threads are the server's own.
+    runtime: Option<tokio::runtime::Id>,
 }
 
 fn definition(table: Table) -> TableDefinition<'static, &'static str, &'static [u8]> {
     TableDefinition::new(table.name())
 }
 
-fn failed(error: impl std::fmt::Display) -> StoreError {
+pub(super) fn failed(error: impl std::fmt::Display) -> StoreError {
     StoreError::Failed(error.to_string())
 }
 
@@ -67,7 +67,16 @@ impl RedbStore {
             transaction.open_table(definition(*table)).map_err(failed)?;
         }
         transaction.commit().map_err(failed)?;
-        Ok(Self { database, lazy: AtomicU32::new(0), is_kept })
+        let runtime = Handle::try_current().ok().map(|runtime| runtime.id());
+        Ok(Self { database, together: Together::default(), is_kept, runtime })
+    }
+
+    /// Whether this thread is one of the server's, on which other tasks wait for their turn.
+    fn is_shared_thread(&self) -> bool {
+        Handle::try_current().is_ok_and(|current| {
+            Some(current.id()) == self.runtime
+                && current.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread
+        })
     }
 }
 
@@ -87,18 +96,9 @@ impl Store for RedbStore {
         durability: Durability,
         body: &mut dyn FnMut(&mut dyn Writer) -> bool,
     ) -> Result<(), StoreError> {
-        let mut transaction = self.database.begin_write().map_err(failed)?;
-        if durability == Durability::Later
-            && !self.lazy.fetch_add(1, Ordering::Relaxed).is_multiple_of(LAZY_RUN)
-        {
-            transaction.set_durability(redb::Durability::None).map_err(failed)?;
-        }
-        let mut changes = Changes(transaction);
-        if body(&mut changes) {
-            changes.0.commit().map_err(failed)
-        } else {
-            changes.0.abort().map_err(failed)
-        }
+        let mut write = || self.together.write(&self.database, durability, body);
+        // What waits for the disk must not keep other tasks waiting.
+        if self.is_kept && self.is_shared_thread() { block_in_place(write) } else { write() }
     }
 }
 
@@ -144,11 +144,35 @@ impl Reader for Snapshot {
     }
 }
 
-struct Changes(WriteTransaction);
+/// What one writer sees of a transaction that it may share with others, and what it has changed there.
+pub(super) struct Changes<'a> {
+    transaction: &'a WriteTransaction,
+    /// What was there before each change, the first in front.
+    before: Vec<(Table, String, Option<Vec<u8>>)>,
+}
 
-impl Reader for Changes {
+impl<'a> Changes<'a> {
+    pub(super) fn of(transaction: &'a WriteTransaction) -> Self {
+        Self { transaction, before: Vec::new() }
+    }
+
+    /// Takes back every change.
+    pub(super) fn undo(self) -> Result<(), StoreError> {
+        for (table, key, value) in self.before.into_iter().rev() {
+            let mut table = self.transaction.open_table(definition(table)).map_err(failed)?;
+            match value {
+                Some(value) => table.insert(key.as_str(), value.as_slice()).map(drop),
+                None => table.remove(key.as_str()).map(drop),
+            }
+            .map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+impl Reader for Changes<'_> {
     fn get(&self, table: Table, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        let table = self.0.open_table(definition(table)).map_err(failed)?;
+        let table = self.transaction.open_table(definition(table)).map_err(failed)?;
         lookup(&table, key)
     }
 
@@ -160,21 +184,23 @@ impl Reader for Changes {
         order: Order,
         visit: &mut dyn FnMut(&str, &[u8]) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        let table = self.0.open_table(definition(table)).map_err(failed)?;
+        let table = self.transaction.open_table(definition(table)).map_err(failed)?;
         walk(&table, from, to, order, visit)
     }
 }
 
-impl Writer for Changes {
+impl Writer for Changes<'_> {
     fn put(&mut self, table: Table, key: &str, value: &[u8]) -> Result<(), StoreError> {
-        let mut table = self.0.open_table(definition(table)).map_err(failed)?;
-        table.insert(key, value).map_err(failed)?;
+        let mut opened = self.transaction.open_table(definition(table)).map_err(failed)?;
+        let before = opened.insert(key, value).map_err(failed)?.map(|value| value.value().to_vec());
+        self.before.push((table, key.to_owned(), before));
         Ok(())
     }
 
     fn remove(&mut self, table: Table, key: &str) -> Result<(), StoreError> {
-        let mut table = self.0.open_table(definition(table)).map_err(failed)?;
-        table.remove(key).map_err(failed)?;
+        let mut opened = self.transaction.open_table(definition(table)).map_err(failed)?;
+        let before = opened.remove(key).map_err(failed)?.map(|value| value.value().to_vec());
+        self.before.push((table, key.to_owned(), before));
         Ok(())
     }
 }
@@ -253,6 +279,84 @@ mod tests {
         assert_eq!(keys(&store, "", None, Order::Ascending), ["a/1", "a/2", "b/1"]);
         assert_eq!(keys(&store, "a/", Some("a0"), Order::Descending), ["a/2", "a/1"]);
         assert_eq!(keys(&store, "z", Some("a"), Order::Ascending), [""; 0]);
+    }
+
+    #[test]
+    fn writers_at_once_share_a_transaction_and_each_undoes_its_own() {
+        use std::{sync::mpsc, thread};
+
+        let folder = tempfile::tempdir().unwrap();
+        let store = RedbStore::open(&folder.path().join("state.redb")).unwrap();
+        let write = |kept: bool, key: &str| {
+            store.write(Durability::Now, &mut |tx| {
+                for changed in [key, "shared"] {
+                    tx.put(Table::Keys, changed, key.as_bytes()).unwrap();
+                }
+                tx.remove(Table::Keys, "old").unwrap();
+                kept
+            })
+        };
+        store
+            .write(Durability::Now, &mut |tx| {
+                tx.put(Table::Keys, "old", b"old").unwrap();
+                true
+            })
+            .unwrap();
+        let get = |key: &str| {
+            let mut value = None;
+            store.read(&mut |tx| value = tx.get(Table::Keys, key).unwrap()).unwrap();
+            value.map(|value| String::from_utf8(value).unwrap())
+        };
+        thread::scope(|scope| {
+            let (at_work, begun) = mpsc::channel();
+            let first = scope.spawn({
+                let (store, write) = (&store, &write);
+                move || {
+                    store
+                        .write(Durability::Now, &mut |tx| {
+                            tx.put(Table::Keys, "first", b"first").unwrap();
+                            at_work.send(()).unwrap();
+                            while store.together.waiting() < 3 {
+                                thread::yield_now();
+                            }
+                            true
+                        })
+                        .unwrap();
+                    write(false, "last")
+                }
+            });
+            begun.recv().unwrap();
+            let others =
+                ["undone", "kept", "undone too"].map(|key| scope.spawn(move || write(key == "kept", key)));
+            for other in others {
+                other.join().unwrap().unwrap();
+            }
+            first.join().unwrap().unwrap();
+        });
+        for (key, value) in [("first", "first"), ("kept", "kept"), ("shared", "kept")] {
+            assert_eq!(get(key).as_deref(), Some(value));
+        }
+        for gone in ["old", "undone", "undone too", "last"] {
+            assert_eq!(get(gone), None);
+        }
+    }
+
+    #[test]
+    fn a_writer_that_panics_takes_its_transaction_along_and_no_other() {
+        let store = RedbStore::in_memory().unwrap();
+        let panicking = std::panic::AssertUnwindSafe(|| {
+            store.write(Durability::Now, &mut |tx| {
+                tx.put(Table::Keys, "half", b"x").unwrap();
+                panic!("on purpose")
+            })
+        });
+        std::panic::catch_unwind(panicking).unwrap_err();
+        store
+            .write(Durability::Now, &mut |tx| {
+                assert_eq!(tx.get(Table::Keys, "half").unwrap(), None);
+                true
+            })
+            .unwrap();
     }
 
     #[test]

@@ -151,3 +151,39 @@ async fn rest_if_failed(app: &App, exported: Result<(), StoreError>) {
         app.sleep(REST).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Setting;
+
+    #[tokio::test]
+    async fn what_was_found_due_before_it_was_exported_is_not_exported_again() {
+        let set = Setting::new();
+        let app = &set.app;
+        let now = app.now();
+        let mut collector = Telemetry {
+            account: "a".into(),
+            endpoint: "http://127.0.0.1:9".into(),
+            headers: Default::default(),
+            setting: "s".into(),
+            created_at: now,
+            gauges_at: now + 1,
+            last_export_at: None,
+            last_error: None,
+            failures: 0,
+            resume_at: None,
+        };
+        let lanes = Arc::new(Lanes::default());
+        let exported = async |collector: &Telemetry| {
+            set.write(|tx| typed::put(tx, collector));
+            export_gauges(app.clone(), "a".into(), lanes.enter("gauges/a").unwrap()).await;
+            let after = app.read(|tx| typed::get::<Telemetry>(tx, "a")).unwrap().unwrap();
+            (after.gauges_at, after.last_error.is_some())
+        };
+        assert_eq!(exported(&collector).await, (now + 1, false));
+        // Due, and nobody is there.
+        collector.gauges_at = now;
+        assert_eq!(exported(&collector).await, (now + 60_000, true));
+    }
+}

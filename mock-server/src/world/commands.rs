@@ -112,6 +112,9 @@ pub(crate) struct Command {
     pub(crate) stdout: Kept,
     #[serde(default)]
     pub(crate) stderr: Kept,
+    /// How far the history has its standard output and standard error, if its account had no room for more in that hour.
+    #[serde(default)]
+    pub(crate) history_ends: Option<[u64; 2]>,
     pub(crate) started_at: Millis,
     #[serde(default)]
     pub(crate) finished_at: Option<Millis>,
@@ -175,6 +178,11 @@ impl Record for Command {
 }
 
 impl Command {
+    /// Whether the history lacks some of its output.
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.history_ends.is_some() || self.stdout.is_cut() || self.stderr.is_cut()
+    }
+
     /// How many bytes of output are kept.
     fn kept(&self) -> u64 {
         self.stdout.size() + self.stderr.size()

@@ -70,6 +70,9 @@ pub(crate) struct Deletion {
     /// Whether it waits until nothing builds on the target any more.
     #[serde(default)]
     pub(crate) is_kept: bool,
+    /// Whether it waits until a sandbox that is starting has its disk back from the target.
+    #[serde(default)]
+    pub(crate) is_restored_from: bool,
 }
 
 impl Deletion {
@@ -86,6 +89,7 @@ impl Deletion {
             completed_at: None,
             attempts: 0,
             is_kept: false,
+            is_restored_from: false,
         }
     }
 
@@ -94,6 +98,7 @@ impl Deletion {
         match (self.completed_at, self.attempts) {
             (Some(_), _) => ("completed", Some("completed")),
             (None, _) if self.is_kept => ("blocked", Some("kept_for_newer_snapshots")),
+            (None, _) if self.is_restored_from => ("blocked", Some("waiting_for_restore")),
             (None, 0) => ("pending", None),
             (None, 1) => ("processing", Some("removing")),
             (None, _) => ("processing", Some("retrying")),

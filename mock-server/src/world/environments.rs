@@ -18,6 +18,9 @@ use crate::store::{
 /// The environment that every account and organisation begins with.
 pub(crate) const BASE: &str = "base";
 
+/// How many versions of an environment are kept; of older ones, those that a sandbox uses.
+const VERSIONS_KEPT: usize = 100;
+
 /// An environment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Environment {
@@ -337,6 +340,10 @@ pub(crate) fn add_version(
     };
     typed::put(tx, &version)?;
     typed::put(tx, environment)?;
+    let kept = versions(&*tx, &environment.id)?;
+    for old in kept.iter().skip(VERSIONS_KEPT).filter(|old| old.sandboxes == 0) {
+        typed::remove::<Version>(tx, &version_key(&environment.id, old.number))?;
+    }
     Ok(version)
 }
 
@@ -410,6 +417,29 @@ mod tests {
             assert!(!by_id(&*tx, "account/a", &base.id)?.unwrap().is_default);
             assert!(by_id(&*tx, "account/b", &base.id)?.is_none());
             assert_eq!(of_owner(&*tx, "account/a")?.len(), 2);
+            Ok(())
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn old_versions_go_unless_a_sandbox_uses_them() {
+        use crate::world::{pins::Pin, sandboxes::Sandbox};
+
+        let store = RedbStore::in_memory().unwrap();
+        typed::write::<_, StoreError>(&store, Durability::Now, |tx| {
+            let mut base = ensure_default(tx, "account/a", 1)?;
+            for number in 2..=3 {
+                add_version(tx, &mut base, Contents::default(), number)?;
+            }
+            let mut sandbox = Sandbox::new("bx_a", "a", 3);
+            Pin::new(&base, &version(&*tx, &base.id, 2)?.unwrap()).give(&mut sandbox);
+            typed::put(tx, &sandbox)?;
+            for number in 4..=105 {
+                add_version(tx, &mut base, Contents::default(), number)?;
+            }
+            let numbers: Vec<u64> = versions(&*tx, &base.id)?.iter().map(|it| it.number).collect();
+            assert_eq!(numbers, (6..=105).rev().chain([2]).collect::<Vec<_>>());
             Ok(())
         })
         .unwrap();

@@ -67,6 +67,7 @@ fn command(sandbox: &str, number: usize, now: i64) -> Command {
         oom_killed: false,
         stdout: Kept::default(),
         stderr: Kept::default(),
+        history_ends: None,
         started_at: at,
         finished_at: Some(at),
     }

@@ -65,6 +65,11 @@ impl World {
         lock(&self.app.machines).boot_delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
     }
 
+    /// Sets how long creates and forks are at work from now on, before anything is made.
+    pub fn set_start_delay(&self, delay: Duration) {
+        lock(&self.app.machines).start_delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+    }
+
     /// Sets how long stops stay pending from now on.
     pub fn set_stop_delay(&self, delay: Duration) {
         lock(&self.app.machines).stop_delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
@@ -207,7 +212,7 @@ impl World {
         snapshots::capture_now(&self.app, id).map_err(|problem| WorldError::capture(id, &problem))
     }
 
-    /// Puts a sandbox into the state `error`, as a broken machine does. What runs in it runs on.
+    /// Puts a sandbox into the state `error`, as a broken machine does. What runs in it runs on, but for prompts, which fail.
     ///
     /// # Errors
     ///
@@ -233,6 +238,7 @@ impl World {
             sandbox.has_machine = false;
             sandbox.archive_after = None;
             super::usage::end(tx, id, self.app.now())?;
+            agent::end_open(tx, id, None, &agent::Ending::Failed(why.to_owned()), self.app.now())?;
             typed::put(tx, &sandbox)?;
             super::happenings::state_changed(tx, &sandbox, before, self.app.now())?;
             self.app.live(&sandbox).turn_to_new_course();
@@ -241,6 +247,7 @@ impl World {
         match changed.map_err(|error| WorldError::from_store(&error))? {
             Some(sandbox) => {
                 self.app.live(&sandbox).announce(state);
+                self.app.agents.cancel(id);
                 self.app.happened.notify_waiters();
                 self.app.machine_freed.notify_waiters();
                 Ok(())

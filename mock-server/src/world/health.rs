@@ -54,7 +54,10 @@ fn trouble(sandbox: &Sandbox, scenarios: &Scenarios) -> Option<&'static str> {
 }
 
 fn is_restoring(sandbox: &Sandbox, scenarios: &Scenarios, now: Millis) -> bool {
-    sandbox.hydrates_at.is_some_and(|at| at > now) || scenarios.is_on(Scenario::Restoring, sandbox)
+    let is_on = |scenario| scenarios.is_on(scenario, sandbox);
+    sandbox.hydrates_at.is_some_and(|at| at > now)
+        || is_on(Scenario::Restoring)
+        || is_on(Scenario::BoatRestoring)
 }
 
 /// Tells of a change of state, then of what follows from it; the caller stores the sandbox.

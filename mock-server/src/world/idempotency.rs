@@ -24,6 +24,9 @@ pub(crate) struct UsedKey {
     /// A fingerprint of the operation, the wallet and the body.
     pub(crate) fingerprint: String,
     pub(crate) sandbox: String,
+    /// The others that the same call made.
+    #[serde(default)]
+    pub(crate) more: Vec<String>,
     pub(crate) used_at: Millis,
 }
 

@@ -98,6 +98,30 @@ pub(crate) fn id(sandbox: &str) -> String {
     format!("sak_{}", &ids::digest(&format!("key of {sandbox}"))[..24])
 }
 
+/// The row of the index that leads to the sandbox whose key has an id.
+pub(crate) fn id_row(key: &str) -> String {
+    format!("machine-key/{key}")
+}
+
+/// Rows of the index that lead to the sandboxes of an account that have a key, the oldest first.
+pub(crate) fn listed(account: &str) -> String {
+    format!("machine-keys/{account}/")
+}
+
+/// The key of an id, if the sandbox that it is of exists.
+pub(crate) fn by_id(tx: &(impl Reader + ?Sized), key: &str) -> Result<Option<Key>, StoreError> {
+    let Some(sandbox) = typed::row(tx, &id_row(key))? else { return Ok(None) };
+    let sandbox: Option<Sandbox> = typed::get(tx, &sandbox)?;
+    sandbox.filter(is_given).map(|sandbox| of_sandbox(tx, &sandbox)).transpose()
+}
+
+/// The keys of an account's sandboxes, the oldest first.
+pub(crate) fn of_account(tx: &(impl Reader + ?Sized), account: &str) -> Result<Vec<Key>, StoreError> {
+    let ids = typed::rows_with_prefix(tx, &listed(account), usize::MAX)?;
+    let sandboxes = typed::get_all::<Sandbox>(tx, &ids)?;
+    sandboxes.iter().filter(|sandbox| is_given(sandbox)).map(|sandbox| of_sandbox(tx, sandbox)).collect()
+}
+
 /// The key of a sandbox, with its digest, as it is now.
 pub(crate) fn of_sandbox(tx: &(impl Reader + ?Sized), sandbox: &Sandbox) -> Result<Key, StoreError> {
     let mut key = Key {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::ControlFlow};
 
 use serde::{Deserialize, Serialize};
 
-use super::time::{DAY, Millis};
+use super::time::{DAY, HOUR, Millis};
 use crate::store::{
     Order, Reader, StoreError, Table, Writer,
     typed::{self, Derived, Record},
@@ -12,9 +12,6 @@ use crate::store::{
 
 /// How long samples are kept, in milliseconds.
 const KEPT_FOR: Millis = 8 * DAY;
-
-/// An hour, in milliseconds.
-pub(crate) const HOUR: Millis = DAY / 24;
 
 /// Figures are kept to a hundredth: twelve more digits of noise would be most of what is stored.
 const HUNDREDTH: f64 = 100.0;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    environments, ids,
+    environments, ids, machine_keys,
     time::{DAY, Millis},
 };
 use crate::store::{
@@ -166,6 +166,9 @@ pub(crate) struct Sandbox {
     /// Whether anything has run in it: then there is a disk worth keeping.
     #[serde(default)]
     pub(crate) started_once: bool,
+    /// Whether anybody ever resumed it: it was there before, whether or not anything has run in it.
+    #[serde(default)]
+    pub(crate) resumed: bool,
     /// Why it cannot be reached in full; it can if `None`.
     #[serde(default)]
     pub(crate) health_reason: Option<String>,
@@ -191,6 +194,10 @@ pub(crate) struct Sandbox {
     /// The snapshot that its disk is brought back from at its next start; what is on it now is given up.
     #[serde(default)]
     pub(crate) restore_from: Option<String>,
+    /// Whether secret files of another account came with its disk: it is not up, and its disk not copied, before they are
+    /// gone.
+    #[serde(default)]
+    pub(crate) holds_others_secrets: bool,
     /// Whether its creator shared it with the organisation that pays.
     #[serde(default)]
     pub(crate) shared: bool,
@@ -232,6 +239,7 @@ impl Sandbox {
             stop: None,
             has_machine: false,
             started_once: false,
+            resumed: false,
             health_reason: None,
             degraded_since: None,
             hydrated: false,
@@ -241,10 +249,17 @@ impl Sandbox {
             recovers_at: None,
             save_failed_at: None,
             restore_from: None,
+            holds_others_secrets: false,
             shared: false,
             wiped: false,
             id,
         }
+    }
+
+    /// A new one just as this, which is new itself.
+    pub(crate) fn another(&self, id: String, subdomain: String) -> Self {
+        let name = if self.name == self.id { id.clone() } else { self.name.clone() };
+        Self { id, name, subdomain, ..self.clone() }
     }
 
     /// Whether what its creator signed in to is on it. Only what an organisation pays for can be seen by others, and one
@@ -353,6 +368,10 @@ impl Record for Sandbox {
             for state in [None, Some(self.state)] {
                 derived.row(format!("{}{place}", listed(&owner, state)), &self.id);
             }
+        }
+        if machine_keys::is_given(self) {
+            derived.row(machine_keys::id_row(&machine_keys::id(&self.id)), &self.id);
+            derived.row(format!("{}{place}", machine_keys::listed(&self.account)), &self.id);
         }
         if let Some(key) = &self.made_by {
             derived.row(format!("{}{place}", made_by(key)), &self.id);

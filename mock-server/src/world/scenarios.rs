@@ -28,7 +28,8 @@ pub enum Scenario {
     /// The program inside the sandbox is of an older version: following a background command by offsets is answered
     /// with `agent_outdated`.
     OldAgent,
-    /// The disk cannot be saved: the sandbox is degraded, its stops fail and are tried again, its deletion too.
+    /// The disk cannot be read as a whole: the sandbox is degraded, its stops fail and are tried again, its deletion too, and
+    /// a fork is answered with `internal_error`.
     BrokenDisk,
     /// The machine runs on, but nothing reaches it: the sandbox is degraded, and what has to reach it is answered with
     /// `sandbox_direct_failed`, which does not say whether a command runs. A restart by `recover` ends it.
@@ -40,6 +41,11 @@ pub enum Scenario {
     /// The disk is still being brought back: `hydrated` is false, and what has to reach the sandbox is answered with a
     /// `sandbox_direct_failed` that may be sent again.
     Restoring,
+    /// The same, as the sibling service says it: with `boat_restoring`.
+    BoatRestoring,
+    /// The data of what has been stopped for 14 days is removed, as the sibling service does: it can be neither resumed nor
+    /// forked, which is answered with `snapshot_data_expired`.
+    DataExpires,
     /// The gateway does not take new routes: a new subdomain is saved and answered with `gateway_error`.
     GatewayDown,
     /// There is more on the disk than fits a smaller machine: one is refused with `type_too_small`.

@@ -24,6 +24,7 @@ use crate::store::{StoreError, Writer};
 /// # let text = r#"
 /// [machines]
 /// boot_delay_ms = 0        # how long a sandbox stays in provisioning
+/// start_delay_ms = 0       # how long a create or a fork is at work before anything is made
 /// stop_delay_ms = 0        # how long a stop stays pending
 /// hydrate_delay_ms = 0     # how long a resumed or forked sandbox goes without some of its files
 /// recover_delay_ms = 0     # how long the restart of a machine takes
@@ -137,6 +138,10 @@ pub struct MachinesSeed {
     /// Milliseconds that a sandbox stays in `provisioning`.
     #[serde(default)]
     pub boot_delay_ms: u64,
+    /// Milliseconds that a create or a fork is at work before anything is made; another with the same `Idempotency-Key` is
+    /// answered with `idempotency_in_progress` meanwhile.
+    #[serde(default)]
+    pub start_delay_ms: u64,
     /// Milliseconds that a stop stays pending.
     #[serde(default)]
     pub stop_delay_ms: u64,
@@ -167,6 +172,11 @@ impl MachinesSeed {
     /// How long a sandbox stays in `provisioning`.
     pub(crate) fn boot_delay(&self) -> Duration {
         Duration::from_millis(self.boot_delay_ms)
+    }
+
+    /// How long a create or a fork is at work.
+    pub(crate) fn start_delay(&self) -> Duration {
+        Duration::from_millis(self.start_delay_ms)
     }
 
     /// How long a stop stays pending.

@@ -26,6 +26,9 @@ pub(crate) struct SshKey {
     #[serde(default)]
     pub(crate) comment: Option<String>,
     pub(crate) added_at: Millis,
+    /// The port of this machine that was given out as the place to sign in.
+    #[serde(default)]
+    pub(crate) outside: u16,
 }
 
 impl Record for SshKey {

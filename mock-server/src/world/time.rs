@@ -8,8 +8,11 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339, macros::form
 /// Milliseconds since 1970.
 pub(crate) type Millis = i64;
 
+/// An hour.
+pub(crate) const HOUR: Millis = 60 * 60 * 1000;
+
 /// A day.
-pub(crate) const DAY: Millis = 24 * 60 * 60 * 1000;
+pub(crate) const DAY: Millis = 24 * HOUR;
 
 /// The clock's wall time.
 pub(crate) fn now(clock: &dyn Clock) -> Millis {

@@ -17,6 +17,7 @@ use super::{
     limits::Start,
     metrics::Curve,
     named_snapshots::NamedSnapshot,
+    process_looks::ProcessLook,
     prompts::Prompt,
     sandboxes::Sandbox,
     shares::Share,
@@ -29,7 +30,7 @@ use crate::store::{StoreError, Table, Writer, typed};
 
 /// The layout that this version reads and writes. It goes up with every change that an older version would misread, and
 /// with every change of what follows from records ([`typed::Record::derive`]).
-const LAYOUT: u64 = 1;
+const LAYOUT: u64 = 2;
 
 /// Where a store keeps its layout.
 const KEY: &str = "layout";
@@ -110,6 +111,7 @@ const DERIVING: &[Derive] = &[
     typed::derive_again::<Key>,
     typed::derive_again::<NamedSnapshot>,
     typed::derive_again::<Organisation>,
+    typed::derive_again::<ProcessLook>,
     typed::derive_again::<Prompt>,
     typed::derive_again::<Sandbox>,
     typed::derive_again::<Share>,

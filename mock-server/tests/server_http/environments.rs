@@ -56,6 +56,8 @@ async fn base_is_there_from_the_first_look_and_the_default_flag_moves() {
     api.call("PUT", &base, json!({"isDefault": false})).await.fails(400, "update_failed");
     api.call("PUT", &ci, json!({"name": "base"})).await.fails(400, "update_failed");
     api.call("PUT", &ci, json!({"name": "a b"})).await.fails(400, "invalid_name");
+    let profile = json!({"credentialProfileId": "none"});
+    api.call("PUT", &ci, profile).await.fails(404, "credential_profile_not_found");
     let changed = api.call("PUT", &ci, json!({"isDefault": true, "name": "main"})).await;
     let changed = changed.succeeds(200, "environment.updated")["environment"].clone();
     assert_eq!((&changed["isDefault"], &changed["name"]), (&json!(true), &json!("main")));
@@ -147,6 +149,8 @@ async fn what_cannot_be_taken_is_refused_and_changes_nothing() {
     }
     api.post("/environments", json!({"name": "a/b"})).await.fails(400, "invalid_name");
     api.post("/secrets", json!({"envContents": "nothing"})).await.fails(400, "invalid_env");
+    let climbing = json!({"secretFiles": [{"path": "../key", "contents": "x"}]});
+    api.post("/secrets", climbing).await.fails(400, "invalid_secret_path");
     let unknown = "/environments/00000000-0000-0000-0000-000000000000";
     api.call("PUT", &format!("{unknown}/vars/A"), json!({"value": "x"})).await.fails(404, "not_found");
     api.call("POST", &format!("{unknown}/upgrade"), json!({})).await.fails(404, "not_found");

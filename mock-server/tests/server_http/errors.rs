@@ -91,6 +91,9 @@ async fn commands_and_files_of_a_live_sandbox_are_checked() {
         api.get(&format!("{path}/{process}/stream")).await.fails(404, "not_found");
     }
     api.get(&format!("/sandboxes/{id}/command-history?limit=101")).await.fails(400, "invalid_limit");
+    api.get(&format!("/sandboxes/{id}/command-history/cmd_none/logs?limit=0"))
+        .await
+        .fails(400, "invalid_limit");
     api.get(&format!("/sandboxes/{id}/command-history?mode=odd")).await.fails(400, "invalid_request");
     api.get(&format!("/sandboxes/{id}/command-history/cmd_none")).await.fails(404, "not_found");
     api.get(&format!("/sandboxes/{id}/stops/stop_none")).await.fails(404, "not_found");

@@ -4,13 +4,13 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose};
 use futures_util::{Stream, StreamExt as _};
-use sandboxer::clock::ManualClock;
+use sandboxer::clock::{Clock as _, ManualClock, SystemClock};
 use sandboxer_mock_server::MockServer;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::{
-    http::{Api, guarded, until},
+    http::{Api, guarded},
     prompts::{ends, events, prompt},
 };
 
@@ -141,7 +141,8 @@ async fn pages_lead_through_the_list_both_ways_and_by_made_cursors() {
 
 #[tokio::test]
 async fn a_stream_tells_what_there_is_and_what_comes_and_goes_on_after_a_cut() {
-    let server = MockServer::start();
+    // On a clock that stands still no stream ends for want of events.
+    let server = MockServer::builder().clock(ManualClock::new().shared()).start().expect("a server");
     let api = Api::of(&server);
     let (id, _) = told(&server, &api).await;
     let all = events(&api, &id, "").await;
@@ -199,28 +200,81 @@ async fn a_stream_tells_what_there_is_and_what_comes_and_goes_on_after_a_cut() {
     assert_eq!(messages.event().await.1["type"], "prompt");
 }
 
+/// The next sign of life, with the clock moved as often as it takes.
+async fn sign_of_life(clock: &ManualClock, messages: &mut Messages) {
+    let mut next = std::pin::pin!(messages.next());
+    loop {
+        tokio::select! {
+            message = &mut next => return assert_eq!(message.as_deref(), Some(": heartbeat")),
+            () = SystemClock::new().sleep(Duration::from_millis(20)) => clock.advance(Duration::from_secs(15)),
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_stream_shows_that_it_is_there_and_ends_with_the_sandbox_or_the_server() {
     let clock = ManualClock::new();
     let server = MockServer::builder().clock(clock.shared()).start().expect("a server");
+    server.set_agent(|_| std::future::pending());
     let api = Api::of(&server);
-    let (id, other) = (api.sandbox(json!({})).await, api.sandbox(json!({})).await);
-    let mut messages = Messages::open(stream(&api, &id, "")).await;
-    let mut others = Messages::open(stream(&api, &other, "")).await;
+    // A stream of a sandbox with an agent at work, which says nothing.
+    let open = async || {
+        let id = api.sandbox(json!({"ttlSeconds": null})).await;
+        prompt(&api, &id, json!({"prompt": "be quiet"})).await;
+        let mut messages = Messages::open(stream(&api, &id, "")).await;
+        while messages.event().await.1["data"]["status"] != "running" {}
+        (id, messages)
+    };
+    let ((id, mut messages), (_, mut others)) = (open().await, open().await);
     for _ in 0..3 {
-        let due = |clock: &ManualClock| clock.next_due();
-        until(async || due(&clock).is_some()).await;
-        clock.advance(Duration::from_secs(15));
-        assert_eq!(messages.next().await.as_deref(), Some(": heartbeat"));
-        assert_eq!(others.next().await.as_deref(), Some(": heartbeat"));
+        sign_of_life(&clock, &mut messages).await;
+        sign_of_life(&clock, &mut others).await;
     }
     assert_eq!(api.delete(&id).await.status, 202);
-    let end = messages.next().await.expect("an error");
+    let end = loop {
+        // Signs of life, and that the agent was ended, may come before.
+        let message = messages.next().await.expect("an error");
+        if message.starts_with("event: error") {
+            break message;
+        }
+    };
     assert!(end.starts_with("event: error\ndata: {") && end.contains("\"not_found\""), "{end}");
     assert_eq!(messages.next().await, None);
     api.request("GET", "/me").send().await.expect("still there");
     server.shutdown();
-    assert_eq!(others.next().await, None);
+    while let Some(message) = others.next().await {
+        assert_eq!(message, ": heartbeat");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_nothing_more_can_come_and_goes_on_when_asked_again() {
+    let clock = ManualClock::new();
+    let server = MockServer::builder().clock(clock.shared()).start().expect("a server");
+    let api = Api::of(&server);
+    let id = api.sandbox(json!({"ttlSeconds": null})).await;
+    // Nobody has been prompted at all.
+    let mut empty = Messages::open(stream(&api, &id, "")).await;
+    sign_of_life(&clock, &mut empty).await;
+    assert_eq!(empty.next().await, None);
+
+    let (first, _) = prompt(&api, &id, json!({"prompt": "one"})).await;
+    ends(&api, &id, &first, "finished").await;
+    let listed = events(&api, &id, "").await;
+    let mut messages = Messages::open(stream(&api, &id, "")).await;
+    let (mut last, mut told) = (String::new(), Vec::new());
+    for _ in 0..listed.len() {
+        let (cursor, event) = messages.event().await;
+        last = cursor;
+        told.push(event);
+    }
+    assert_eq!(told, listed);
+    sign_of_life(&clock, &mut messages).await;
+    assert_eq!(messages.next().await, None);
+
+    let mut more = Messages::open(stream(&api, &id, "").header("last-event-id", last)).await;
+    let (second, _) = prompt(&api, &id, json!({"prompt": "two"})).await;
+    assert_eq!(more.event().await.1["id"], second.as_str());
 }
 
 #[tokio::test]

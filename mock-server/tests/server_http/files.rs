@@ -45,8 +45,10 @@ async fn paths_and_sizes_are_checked() {
     for bad in ["/etc/x", "etc/x", "../x"] {
         let write = json!({"path": bad, "content": "x"});
         api.call("PUT", &path, write).await.fails(400, "invalid_path");
+        api.get(&format!("{path}/info?path={bad}")).await.fails(400, "invalid_path");
     }
     api.get(&format!("{path}?path=nothing")).await.fails(404, "path_not_found");
+    api.get(&format!("/sandboxes/{id}/artifacts?path=nothing")).await.fails(404, "path_not_found");
     api.get(&path).await.fails(400, "invalid_request");
     let odd = json!({"path": "x", "content": "%%%", "encoding": "base64"});
     api.call("PUT", &path, odd).await.fails(400, "invalid_request");

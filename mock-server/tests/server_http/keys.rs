@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use sandboxer::{Operation, clock::ManualClock, operations::Media};
+use sandboxer::{Operation, clock::ManualClock};
 use sandboxer_mock_server::{KeySeed, MockServer, Scenario, SessionSeed, WorldSeed, runner::RunnerKind};
 use serde_json::{Value, json};
 
-use crate::http::{Answer, Api};
+use crate::{
+    asks::{QUERY, body_of, path_to},
+    http::{Answer, Api},
+};
 
 const WORLD: &str = r#"
 [[accounts]]
@@ -68,45 +71,9 @@ impl Server {
     }
 }
 
-/// A path of an operation, every parameter of it `id`.
-fn path(operation: Operation, id: &str) -> String {
-    let pieces = operation.info().path.split('/').map(|piece| match piece.strip_prefix('{') {
-        Some("processId}") => "1",
-        Some("key}") => "KEY",
-        Some(_) => id,
-        None => piece,
-    });
-    pieces.collect::<Vec<_>>().join("/")
-}
-
-/// What a body has to have, for every operation that cannot do without.
-fn body(operation: Operation) -> Value {
-    match operation {
-        Operation::Command | Operation::CommandStream => json!({"command": "true"}),
-        Operation::WriteFile => json!({"path": "a", "content": ""}),
-        Operation::Prompt => json!({"prompt": "hello"}),
-        Operation::Steer => json!({"message": "hello"}),
-        Operation::HostPort => json!({"port": 80}),
-        Operation::SshKey => {
-            json!({"key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"})
-        }
-        Operation::Update => json!({"name": "taken"}),
-        Operation::MoveFile => json!({"path": "/tmp/a", "destination": "/tmp/b"}),
-        Operation::CreateFolder | Operation::CreateUploadUrl | Operation::CreateDownloadUrl => {
-            json!({"path": "/tmp/a"})
-        }
-        Operation::SetFilePermissions => json!({"path": "/tmp/a", "mode": "0644"}),
-        Operation::ReplaceInFiles => json!({"paths": ["/tmp/a"], "pattern": "a", "newValue": "b"}),
-        _ => json!({}),
-    }
-}
-
-/// Every query parameter that an operation cannot do without.
-const QUERY: &str = "?path=%2Ftmp&pattern=a&port=80";
-
 /// Asks; streams are not waited for.
 async fn ask(api: &Api, operation: Operation, path: &str) -> (u16, Value) {
-    let request = api.request(operation.info().method, path).json(&body(operation));
+    let request = api.request(operation.info().method, path).json(&body_of(operation, "id_1"));
     let response = request.send().await.expect("an answer");
     let status = response.status().as_u16();
     let body = if status < 400 { Value::Null } else { response.json().await.unwrap_or_default() };
@@ -121,7 +88,7 @@ async fn every_operation_asks_for_its_action() {
     let mut lacking = 0;
     for operation in Operation::ALL.iter().copied() {
         let Some(action) = operation.info().key_action else { panic!("{operation} takes any key") };
-        let path = path(operation, "id_1");
+        let path = path_to(operation, "id_1", "1");
         if action == "session" {
             let (status, body) = ask(&own.alice(), operation, &path).await;
             assert_eq!((status, body["code"].as_str()), (403, Some("session_required")), "{operation}");
@@ -162,7 +129,7 @@ async fn a_key_that_has_ended_opens_nothing() {
         .succeeds(200, "api_key.revoked");
     for key in [expired, revoked, own.with("no-such-key")] {
         for operation in Operation::ALL.iter().copied() {
-            let (status, body) = ask(&key, operation, &path(operation, "id_1")).await;
+            let (status, body) = ask(&key, operation, &path_to(operation, "id_1", "1")).await;
             assert_eq!((status, body["code"].as_str()), (401, Some("unauthorized")), "{operation}");
         }
     }
@@ -179,21 +146,15 @@ async fn what_belongs_to_others_is_not_found() {
     for key in [own.bob(), own.with(limited.body["secret"].as_str().unwrap())] {
         for operation in Operation::ALL.iter().copied().filter(|one| one.info().path.contains("{sandboxId}"))
         {
-            let answered = ask(&key, operation, &format!("{}{QUERY}", path(operation, &id))).await;
-            let expected = match (operation.info().media, answered.0) {
-                (Media::WebSocket, _) => (426, "upgrade_required"),
-                (_, 501) => (501, "not_implemented"),
-                _ => (404, "not_found"),
-            };
-            assert_eq!(
-                (answered.0, answered.1["code"].as_str()),
-                (expected.0, Some(expected.1)),
-                "{operation}"
-            );
+            let answered = ask(&key, operation, &format!("{}{QUERY}", path_to(operation, &id, "1"))).await;
+            assert_eq!((answered.0, answered.1["code"].as_str()), (404, Some("not_found")), "{operation}");
         }
     }
     let sandbox = alice.get(&format!("/sandboxes/{id}")).await.succeeds(200, "sandbox.info");
-    assert_eq!((&sandbox["sandbox"]["state"], &sandbox["sandbox"]["name"]), (&json!("ready"), &json!(id)));
+    assert_eq!(
+        (&sandbox["sandbox"]["state"], &sandbox["sandbox"]["name"]),
+        (&json!("ready"), &json!("hers"))
+    );
     let keys = alice.get("/api-keys").await.succeeds(200, "api_key.list");
     let hers = format!("/api-keys/{}", keys["apiKeys"][0]["id"].as_str().unwrap());
     let bob = own.with("bob-is-here");

@@ -250,6 +250,28 @@ async fn a_key_makes_one_sandbox() {
 }
 
 #[tokio::test]
+async fn only_a_call_that_repeats_another_finds_a_sandbox_ready() {
+    let server = MockServer::builder().runner(RunnerKind::Scripted).start().unwrap();
+    let api = Api::of(&server);
+    let create = async |key: &str| {
+        let request = api.request("POST", "/sandboxes").header("Idempotency-Key", key).json(&json!({}));
+        let created = api.send(request).await.succeeds(202, "sandbox.created");
+        let sandbox = &created["sandbox"];
+        let shown = (created["status"].clone(), sandbox["state"].clone());
+        (sandbox["id"].as_str().unwrap().to_owned(), shown)
+    };
+    for key in 0..10 {
+        let key = format!("key {key}");
+        let (id, first) = create(&key).await;
+        assert_eq!(first, (json!("provisioning"), json!("provisioning")));
+        api.wait_for(&id, "ready").await;
+        assert_eq!(create(&key).await, (id.clone(), (json!("ready"), json!("ready"))));
+        let forking = api.post(&format!("/sandboxes/{id}/fork"), json!({})).await;
+        assert_eq!(forking.succeeds(202, "sandbox.forking")["sandbox"]["state"], "provisioning");
+    }
+}
+
+#[tokio::test]
 async fn twenty_calls_with_one_key_make_one_sandbox() {
     let server = MockServer::builder().runner(RunnerKind::Scripted).start().unwrap();
     let api = Api::of(&server);
@@ -336,6 +358,47 @@ async fn machines_run_out() {
     let paused = api.post("/sandboxes", json!({})).await;
     paused.fails(503, "out_of_capacity");
     assert_eq!(paused.headers["retry-after"], "5");
+}
+
+#[tokio::test]
+async fn a_sandbox_that_finds_no_machine_keeps_its_disk() {
+    let clock = ManualClock::new();
+    let server = MockServer::builder().clock(clock.shared()).runner(RunnerKind::Scripted).start().unwrap();
+    let (api, world) = (Api::of(&server), server.world());
+    let note = |id: &str| world.folder(id).join("home/user/note");
+    let post = async |id: &str, verb: &str| api.post(&format!("/sandboxes/{id}/{verb}"), json!({})).await;
+    let first = api.sandbox(json!({})).await;
+    std::fs::write(note(&first), "first").unwrap();
+    let fork = {
+        world.set_machines(Some(0));
+        let forking = post(&first, "fork").await.succeeds(202, "sandbox.forking");
+        forking["id"].as_str().unwrap().to_owned()
+    };
+    // One has never been up, and of the other no snapshot is saved, since its stop is called off.
+    post(&fork, "stop").await.succeeds(202, "sandbox.stopping");
+    api.wait_for(&fork, "archived").await;
+    world.set_stop_delay(Duration::from_secs(1000));
+    post(&first, "stop").await.succeeds(202, "sandbox.stopping");
+    // From here on its disk is being saved.
+    guarded(clock.wait_for_sleep_of(Duration::from_secs(1000))).await;
+    for id in [&first, &fork] {
+        post(id, "resume").await.succeeds(202, "sandbox.resuming");
+        until(async || {
+            clock.advance(Duration::from_secs(300));
+            api.state(id).await == "archived"
+        })
+        .await;
+        let shown = api.get(&format!("/sandboxes/{id}")).await.succeeds(200, "sandbox.info");
+        assert_eq!(shown["sandbox"]["error"], "no machine became free in time");
+    }
+    let latest = api.get(&format!("/sandboxes/{first}/snapshots/latest")).await;
+    assert_eq!(latest.succeeds(200, "snapshot.latest")["snapshot"], Value::Null);
+    world.set_machines(None);
+    for id in [&first, &fork] {
+        post(id, "resume").await.succeeds(202, "sandbox.resuming");
+        api.wait_for(id, "ready").await;
+        assert_eq!(std::fs::read_to_string(note(id)).unwrap(), "first");
+    }
 }
 
 #[tokio::test]

@@ -1,14 +1,20 @@
 //! The local server as its clients see it: over HTTP.
 
 mod absent;
+mod asks;
 mod binary;
+mod codes;
 mod commands;
+mod create_more;
 mod deliveries;
 mod desktop;
 mod environments;
 mod errors;
 mod events;
 mod faults;
+mod file_search;
+mod file_tree;
+mod file_urls;
 mod files;
 mod hardening;
 mod history;
@@ -29,9 +35,11 @@ mod repositories;
 mod retention;
 mod scenarios;
 mod secrets;
+mod seen;
 mod sharing;
 mod snapshot_files;
 mod snapshots;
+mod starts;
 mod steers;
 mod streams;
 mod telemetry;

@@ -297,6 +297,38 @@ async fn names_belong_to_a_wallet_and_codes_to_everybody() {
 }
 
 #[tokio::test]
+async fn a_key_for_some_sandboxes_leaves_the_snapshots_of_others_alone() {
+    let set = Setting::new();
+    let alice = set.api("alice");
+    let (other, own) = (alice.sandbox(json!({})).await, alice.sandbox(json!({})).await);
+    set.write(&other, "other");
+    set.write(&own, "own");
+    save(&alice, &other, "base").await;
+    let body = json!({"name": "limited", "preset": "full-sandbox", "sandboxIds": [own]});
+    let made = alice.post("/api-keys/scoped", body).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let limited = set.api(made.body["secret"].as_str().unwrap());
+    let before = named(&alice, "base").await;
+
+    let refused = limited.post("/named-snapshots", json!({"sandboxId": own, "name": "base"})).await;
+    refused.fails(403, "forbidden");
+    for sandbox in [&other, "bx_23456789"] {
+        let refused = limited.post("/named-snapshots", json!({"sandboxId": sandbox, "name": "base"})).await;
+        refused.fails(404, "not_found");
+    }
+    limited.get("/named-snapshots/base").await.fails(404, "not_found");
+    limited.call("DELETE", "/named-snapshots/base", json!({})).await.fails(404, "not_found");
+    assert_eq!(named(&alice, "base").await, before);
+    assert_eq!(set.read(&alice.sandbox(json!({"from": "base"})).await), "other");
+
+    // Under a name that is free, or its own, it saves.
+    for _ in 0..2 {
+        save(&limited, &own, "mine").await;
+    }
+    assert_eq!(set.read(&alice.sandbox(json!({"from": "mine"})).await), "own");
+}
+
+#[tokio::test]
 async fn variables_come_with_a_name_and_not_with_a_code() {
     let server = MockServer::start();
     let api = Api::of(&server);

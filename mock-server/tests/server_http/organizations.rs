@@ -106,6 +106,18 @@ async fn the_active_wallet_pays_for_creates_that_name_none() {
 }
 
 #[tokio::test]
+async fn an_organisation_that_somebody_forgot_to_name_is_refused() {
+    let (_server, alice, _, _) = start(&ManualClock::new());
+    let answer = alice.send(alice.request("GET", "/sandboxes").header("X-Sandboxer-Org", "")).await;
+    assert_eq!(answer.fails(400, "invalid_request")["field"], "X-Sandboxer-Org");
+    let request = alice.request("POST", "/sandboxes").header("X-Sandboxer-Org", "").json(&json!({}));
+    alice.send(request).await.fails(400, "invalid_request");
+    assert_eq!(alice.get("/sandboxes").await.body["sandboxes"], json!([]), "nobody pays by mistake");
+    let whole = alice.request("GET", "/sandboxes?org=").header("X-Sandboxer-Org", "personal");
+    alice.send(whole).await.fails(400, "invalid_request");
+}
+
+#[tokio::test]
 async fn whoever_has_left_an_organisation_pays_alone_again() {
     let (server, _, bob, _) = start(&ManualClock::new());
     bob.call("PATCH", "/orgs/active", json!({"org": "team_acme"})).await.succeeds(200, "org.active_updated");
@@ -171,5 +183,12 @@ async fn whoever_founds_an_organisation_owns_it() {
     }
     bob.post("/orgs", json!({})).await.fails(400, "invalid_name");
     assert_eq!(bob.get("/orgs").await.body["orgs"].as_array().unwrap().len(), 4);
+    // Those of others that somebody is in do not count for what one may own.
+    for number in 2..100 {
+        let body = json!({"name": format!("org {number}")});
+        bob.post("/orgs", body).await.succeeds(201, "org.created");
+    }
+    bob.post("/orgs", json!({"name": "one more"})).await.fails(409, "org_limit");
+    assert_eq!(bob.get("/orgs").await.body["orgs"].as_array().unwrap().len(), 102);
     assert_eq!(eve.get("/orgs").await.body["orgs"].as_array().unwrap().len(), 1);
 }

@@ -44,6 +44,40 @@ async fn everything_but_keys_and_processes_outlives_the_server() {
     assert!(spaces.exists());
 }
 
+#[tokio::test]
+async fn what_a_killed_server_had_half_made_is_not_served_and_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path(), "k").unwrap();
+    let api = Api::of(&server);
+    let id = api.sandbox(json!({})).await;
+    api.exec(&id, "echo kept > note").await;
+    tokio::task::spawn_blocking(move || server.shutdown()).await.unwrap();
+    // A disk that was being brought back, one that was being copied for a fork, and one that nobody had stored yet.
+    let halves = [format!("{id}.new"), "bx_23456789.new".to_owned(), "bx_23456789".to_owned()];
+    let disk = |name: &str| folder.path().join("sandboxes").join(name);
+    for half in &halves {
+        std::fs::create_dir_all(disk(half).join("home/user")).unwrap();
+        std::fs::write(disk(half).join("home/user/note"), "half").unwrap();
+    }
+
+    // A file that was being written.
+    let draft = folder.path().join("scratch/.sandboxer-0");
+    std::fs::write(&draft, "half").unwrap();
+
+    let server = start(folder.path(), "k").unwrap();
+    assert!(!draft.exists());
+    let api = Api::of(&server);
+    for half in &halves {
+        let path = format!("/sandboxes/{half}");
+        api.get(&path).await.fails(404, "not_found");
+        api.get(&format!("{path}/files?path=note")).await.fails(404, "not_found");
+        until(async || !disk(half).exists()).await;
+    }
+    let listed = api.get("/sandboxes").await.succeeds(200, "sandbox.list");
+    assert_eq!(listed["sandboxes"].as_array().unwrap().len(), 1);
+    assert_eq!(api.exec(&id, "cat note").await["stdout"], "kept\n");
+}
+
 #[test]
 fn a_folder_of_a_newer_version_is_refused_in_one_line() {
     let folder = tempfile::tempdir().unwrap();

@@ -220,7 +220,6 @@ async fn who_cannot_pay_prompts_nobody() {
     let refused = api.post(&format!("/sandboxes/{id}/prompt"), json!({"prompt": "x"})).await;
     assert!(refused.fails(402, "billing_required")["billingUrl"].is_string());
     api.post(&format!("/sandboxes/{id}/steer"), json!({"message": "x"})).await.fails(402, "billing_required");
-    assert!(events(&api, &id, "").await.is_empty(), "what there is can be read");
 }
 
 #[tokio::test]

@@ -73,3 +73,15 @@ async fn machines_that_cannot_be_restarted_say_so() {
     assert_eq!(shown(&api, &id).await["health"], "ok", "what is stopped is not ill");
     recover(&api, "bx_22222222").await.fails(404, "not_found");
 }
+
+#[tokio::test]
+async fn what_is_set_for_a_name_befalls_whoever_is_given_it() {
+    let server = MockServer::builder().runner(RunnerKind::Scripted).start().unwrap();
+    let api = Api::of(&server);
+    server.world().set_scenario_for("lost", Scenario::Unreachable, true).unwrap();
+    let id = api.sandbox(json!({})).await;
+    for (name, health) in [("lost", "degraded"), ("found", "ok")] {
+        let changed = api.call("PATCH", &format!("/sandboxes/{id}"), json!({"name": name})).await;
+        assert_eq!(changed.succeeds(200, "sandbox.updated")["sandbox"]["health"], health, "{name}");
+    }
+}

@@ -173,3 +173,57 @@ async fn sandboxes_bring_their_repositories_along() {
     let id = api.sandbox(json!({})).await;
     assert_eq!(api.exec(&id, "ls").await["stdout"], "plain\n");
 }
+
+#[tokio::test]
+async fn a_stop_or_a_deletion_does_not_wait_for_scripts() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = |blocking: bool| {
+        let repository = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(&path).unwrap();
+            format!("[[repositories]]\nfull_name = \"acme/{name}\"\npath = \"{}\"\n", path.display())
+        };
+        let wait = format!(r#"setup_script = "touch ../begun; sleep 600", setup_blocking = {blocking}"#);
+        let next = format!(r#"setup_script = "touch ../late", setup_blocking = {blocking}"#);
+        format!(
+            r#"
+            {}
+            {}
+            [[environments]]
+            name = "base"
+            repositories = [{{ full_name = "acme/one", {wait} }}, {{ full_name = "acme/two", {next} }}]
+            "#,
+            repository("one"),
+            repository("two"),
+        )
+    };
+    for (blocking, state) in [(true, "cloning"), (false, "ready")] {
+        let world = WorldSeed::from_toml(&world(blocking)).unwrap();
+        let server = MockServer::builder().world(world).start().unwrap();
+        let api = Api::of(&server);
+        let mut begun = Vec::new();
+        for _ in 0..2 {
+            let body = json!({"setupScript": "touch late"});
+            let created = api.post("/sandboxes", body).await.succeeds(202, "sandbox.created");
+            let id = created["sandbox"]["id"].as_str().unwrap().to_owned();
+            let home = server.world().folder(&id).join("home/user");
+            until(async || home.join("begun").exists()).await;
+            assert_eq!(api.state(&id).await, state);
+            begun.push((id, home));
+        }
+        let [(stopped, home), (deleted, gone)] = &begun[..] else { unreachable!() };
+        let path = format!("/sandboxes/{stopped}");
+        let stopping = api.post(&format!("{path}/stop"), json!({})).await;
+        stopping.succeeds(202, "sandbox.stopping");
+        api.wait_for(stopped, "archived").await;
+        // What has not begun does not begin in a sandbox that is stopped.
+        let status = if blocking { "pending" } else { "failed" };
+        until(async || api.get(&path).await.body["sandbox"]["setupStatus"] == status).await;
+        assert!(!home.join("late").exists());
+
+        let deleting = api.delete(deleted).await.succeeds(202, "sandbox.deleting");
+        let operation = format!("/deletion-operations/{}", deleting["operation"]["id"].as_str().unwrap());
+        until(async || api.get(&operation).await.body["operation"]["status"] == "completed").await;
+        assert!(!gone.exists());
+    }
+}

@@ -71,6 +71,9 @@ async fn a_failing_stop_is_forced_or_called_off() {
     let status = async |stop: &str| {
         api.get(&format!("{path}/stops/{stop}")).await.succeeds(200, "stop.status")["stop"]["status"].clone()
     };
+    // Nor can it be copied.
+    api.post(&format!("{path}/fork"), json!({})).await.fails(500, "internal_error");
+    assert_eq!(world.sandboxes(), std::slice::from_ref(&id));
     let first = stop(json!({})).await;
     until(async || status(&first).await == "failing").await;
     api.post(&format!("{path}/resume"), json!({})).await.succeeds(202, "sandbox.resuming");

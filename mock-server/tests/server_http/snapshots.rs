@@ -169,6 +169,8 @@ async fn a_snapshot_that_others_build_on_stays_until_they_are_gone() {
     let path = |snapshot: &str| format!("/snapshots/{snapshot}");
     let details = delete(&api, &path(&made[0]), &id).await;
     assert_eq!(details.fails(409, "delete_confirmation_required")["targetId"], made[0]);
+    let details = delete(&api, &format!("/sandboxes/{id}/snapshots"), &made[0]).await;
+    assert_eq!(details.fails(409, "delete_confirmation_required")["targetId"], id);
     let operation = |answer: Answer| answer.succeeds(202, "snapshot.deleting")["operation"].clone();
     let status = async |operation: &Value| {
         let read = api.get(&format!("/deletion-operations/{}", id_of(operation))).await;

@@ -61,7 +61,7 @@ impl Organizations {
     /// # Errors
     ///
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) before anything is sent, when `name` is not 1 to 100
-    /// characters; and the failures of any call.
+    /// characters; `org_limit` of the service; and the failures of any call.
     ///
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();

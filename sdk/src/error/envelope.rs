@@ -24,10 +24,12 @@ pub(crate) struct Envelope {
 impl Envelope {
     /// Reads the body of an answer with this status.
     pub(crate) fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
-        let mut envelope = match serde_json::from_slice::<Value>(body) {
+        // A few bytes that are not UTF-8 must not hide what the rest says.
+        let text = String::from_utf8_lossy(body);
+        let mut envelope = match serde_json::from_str::<Value>(&text) {
             Ok(Value::Object(object)) => Self::of_object(object),
             Ok(Value::String(text)) => Self { message: shortened(&text), ..Self::default() },
-            _ => Self { message: shortened(&String::from_utf8_lossy(body)), ..Self::default() },
+            _ => Self { message: shortened(&text), ..Self::default() },
         };
         envelope.code = canonical(envelope.code);
         if envelope.code.is_empty() {

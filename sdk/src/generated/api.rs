@@ -76,7 +76,8 @@ impl crate::Api {
     ///
     /// Names need not be unique; two of one name make that name ambiguous, and only their ids can be used.
     /// The hosted service has not written down what it answers; the local server answers 201 with the
-    /// organisation. It has the plan of the account that makes it. A blank name and `personal` are refused.
+    /// organisation. It has the plan of the account that makes it. A blank name and `personal` are refused,
+    /// and more than 100 organisations of one owner.
     ///
     /// # Arguments
     ///
@@ -104,6 +105,7 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `invalid_json` (400): The body is not JSON.
     /// * `invalid_name` (400): The name is empty or has characters that are not allowed.
+    /// * `org_limit` (409): The account owns as many organisations as it may.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
@@ -688,7 +690,8 @@ impl crate::Api {
     /// An endpoint hears of the sandboxes that its account created, whoever pays for them. The local server
     /// waits 10 seconds before the second try and twice as long before each further one, keeps what was
     /// delivered for 30 days, and takes `http` URLs and any port on loopback when it is started with
-    /// `--allow-loopback-targets`.
+    /// `--allow-loopback-targets`. It refuses, here and wherever an endpoint is changed, removed or given
+    /// another secret, a key that is limited to some sandboxes or environments, with `forbidden`.
     ///
     /// # Arguments
     ///
@@ -773,7 +776,8 @@ impl crate::Api {
     /// Changes a webhook endpoint; what is left out stays, the signing secret always does.
     ///
     /// What waits to be delivered goes to the new URL; a change of the events concerns what happens from
-    /// now on. A `url` or `events` of null counts as left out.
+    /// now on. A `url` or `events` of null counts as left out. A key that is limited to some sandboxes or
+    /// environments is refused with `forbidden`.
     ///
     /// # Arguments
     ///
@@ -820,6 +824,8 @@ impl crate::Api {
 
     /// Removes a webhook endpoint and its queued deliveries; one under way may still arrive.
     ///
+    /// A key that is limited to some sandboxes or environments is refused with `forbidden`.
+    ///
     /// # Arguments
     ///
     /// * `webhook_id`: The id of a webhook endpoint. Not empty.
@@ -861,7 +867,7 @@ impl crate::Api {
     ///
     /// Receivers should accept the old secret for a while: deliveries signed before may still arrive. Each
     /// try is signed when it is sent, so further tries of older deliveries carry the new secret's
-    /// signature, too.
+    /// signature, too. A key that is limited to some sandboxes or environments is refused with `forbidden`.
     ///
     /// # Arguments
     ///
@@ -903,6 +909,8 @@ impl crate::Api {
 
     /// Reads where the account exports its telemetry to.
     ///
+    /// A key that is limited to some sandboxes or environments is refused with `forbidden`.
+    ///
     /// The answer keeps fields it does not know.
     ///
     /// # Repetition
@@ -943,7 +951,8 @@ impl crate::Api {
     /// JSON. The trial is an export of gauges, and a collector has 10 seconds to answer. Events that it
     /// cannot take now (no answer, 429, 502, 503, 504) are sent again with growing pauses, 5 times in all;
     /// at most 1000 wait. It takes `http` and any port on loopback when it is started with
-    /// `--allow-loopback-targets`.
+    /// `--allow-loopback-targets`. A key that is limited to some sandboxes or environments is refused with
+    /// `forbidden`.
     ///
     /// # Arguments
     ///
@@ -986,6 +995,8 @@ impl crate::Api {
     }
 
     /// Ends the export of telemetry and drops what is queued.
+    ///
+    /// A key that is limited to some sandboxes or environments is refused with `forbidden`.
     ///
     /// The answer keeps fields it does not know.
     ///
@@ -1051,7 +1062,8 @@ impl crate::Api {
     /// Replaces all variables and secret files of the default environment; what is left out becomes empty.
     ///
     /// It makes a new version of the environment, and the sandboxes of it that are up, or starting, are
-    /// moved to that; one that cannot be reached keeps the version it has and counts as failed.
+    /// moved to that; one that cannot be reached keeps the version it has and counts as failed. A key that
+    /// is limited to some sandboxes, or to other environments, is refused with `forbidden`.
     ///
     /// # Arguments
     ///
@@ -2273,8 +2285,6 @@ impl crate::Api {
     ///   ran.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
@@ -2338,8 +2348,6 @@ impl crate::Api {
     ///   ran.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
@@ -2394,7 +2402,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `agent_outdated` (409): The sandbox runs an agent that cannot do this.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
@@ -2460,7 +2469,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
@@ -2515,8 +2525,12 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `agent_outdated` (409): The sandbox runs an agent that cannot do this.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
@@ -2797,7 +2811,8 @@ impl crate::Api {
     /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -2859,7 +2874,8 @@ impl crate::Api {
     /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -2922,7 +2938,8 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -2980,7 +2997,8 @@ impl crate::Api {
     /// * `file_too_large` (400): The file or content is over the size limit; details carry `limit` and
     ///   `size` in bytes.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
     ///   ran.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
@@ -3260,8 +3278,12 @@ impl crate::Api {
     /// `events` lists several. The stream goes on after `cursor`, or after `Last-Event-ID`, which wins. It
     /// is always in ascending order, and `limit` has no effect on it. Messages called `ping` or `heartbeat`
     /// and comments are signs of life, one every 15 seconds of silence; one called `error` carries `code`
-    /// and `message` and ends the stream. A service that does not stream answers with a page, or with 406,
-    /// 415 or 501: then poll. Sandboxes without a prompt have no events.
+    /// and `message` and ends the stream. While no agent is at work, the local server ends a stream with
+    /// its first sign of life, for clients that wait for the end of what there is; one that wants more
+    /// comes again with its last id. With each sign of life and each part of the list the local server
+    /// looks whether the key may still see the sandbox, and else ends the stream with `unauthorized`,
+    /// `forbidden` or `not_found`. A service that does not stream answers with a page, or with 406, 415 or
+    /// 501: then poll. Sandboxes without a prompt have no events.
     ///
     /// # Arguments
     ///
@@ -3330,8 +3352,12 @@ impl crate::Api {
     /// `events` lists several. The stream goes on after `cursor`, or after `Last-Event-ID`, which wins. It
     /// is always in ascending order, and `limit` has no effect on it. Messages called `ping` or `heartbeat`
     /// and comments are signs of life, one every 15 seconds of silence; one called `error` carries `code`
-    /// and `message` and ends the stream. A service that does not stream answers with a page, or with 406,
-    /// 415 or 501: then poll. Sandboxes without a prompt have no events.
+    /// and `message` and ends the stream. While no agent is at work, the local server ends a stream with
+    /// its first sign of life, for clients that wait for the end of what there is; one that wants more
+    /// comes again with its last id. With each sign of life and each part of the list the local server
+    /// looks whether the key may still see the sandbox, and else ends the stream with `unauthorized`,
+    /// `forbidden` or `not_found`. A service that does not stream answers with a page, or with 406, 415 or
+    /// 501: then poll. Sandboxes without a prompt have no events.
     ///
     /// # Arguments
     ///
@@ -3568,7 +3594,8 @@ impl crate::Api {
     /// * `invalid_json` (400): The body is not JSON.
     /// * `billing_required` (402): The wallet is empty or blocked.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `browser_not_ready` (503): The desktop's browser is still starting.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
@@ -3634,9 +3661,10 @@ impl crate::Api {
     /// Makes a port of a sandbox reachable from outside.
     ///
     /// Doing it again answers with the same URL and token; `localhost` is set anew by each call, and by the
-    /// local server so is `public`, while a `title` stays until another one is given. Unless `localhost` is
-    /// true, the program has to listen on 0.0.0.0. On the local server a sandbox hosts at most 50 ports,
-    /// and one that is starting is waited for.
+    /// local server so is `public`, while a `title` stays until another one is given. When a public port
+    /// becomes private, what is open through it without the token is cut. Unless `localhost` is true, the
+    /// program has to listen on 0.0.0.0. On the local server a sandbox hosts at most 50 ports, and one that
+    /// is starting is waited for.
     ///
     /// # Arguments
     ///
@@ -3667,7 +3695,8 @@ impl crate::Api {
     /// * `invalid_json` (400): The body is not JSON.
     /// * `billing_required` (402): The wallet is empty or blocked.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
@@ -3762,7 +3791,8 @@ impl crate::Api {
     /// * `invalid_ssh_key` (400): The key is not a public key in OpenSSH form.
     /// * `billing_required` (402): The wallet is empty or blocked.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `ssh_host_key_unavailable` (503): The sandbox's host key is not known yet.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
@@ -3810,7 +3840,8 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
@@ -4399,7 +4430,8 @@ impl crate::Api {
     /// Deletes one snapshot for good.
     ///
     /// One that others build on cannot be seen any more either, but is kept until those are gone: the
-    /// deletion is then `blocked` in the stage `kept_for_newer_snapshots`. A sandbox that is stopped goes
+    /// deletion is then `blocked` in the stage `kept_for_newer_snapshots`. One that a sandbox is starting
+    /// from is kept until that is up, in the stage `waiting_for_restore`. A sandbox that is stopped goes
     /// back to its newest snapshot that is left. A snapshot behind a named one goes with that, and is not
     /// found here.
     ///
@@ -4646,7 +4678,8 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4703,7 +4736,8 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4724,6 +4758,9 @@ impl crate::Api {
     }
 
     /// Makes a folder and those above it; one that is there is fine.
+    ///
+    /// `mode` is that of the folder itself when it is made, and `0755` if left out; one that is there stays
+    /// as it is.
     ///
     /// # Arguments
     ///
@@ -4762,7 +4799,8 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4783,6 +4821,9 @@ impl crate::Api {
     }
 
     /// Moves a file, folder or link, making the folders above its new place; a link itself is moved.
+    ///
+    /// With `overwrite` whatever is at the destination goes, a folder with all that is in it. Of two paths
+    /// none may lie in the other, and /home/user and /tmp themselves stay where they are.
     ///
     /// # Arguments
     ///
@@ -4821,7 +4862,8 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4880,7 +4922,8 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4902,6 +4945,9 @@ impl crate::Api {
     }
 
     /// Finds files and folders by name, at most 10,000; links are not followed.
+    ///
+    /// `*`, `?` and `[…]` stand for what they do in a shell, and a backslash takes what is special from the
+    /// next character. A path that is no folder is looked at itself.
     ///
     /// # Arguments
     ///
@@ -4939,7 +4985,8 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4969,6 +5016,11 @@ impl crate::Api {
     }
 
     /// Finds lines of text files, at most 1,000; binary files are left out.
+    ///
+    /// A path that is a file is looked at alone; links below a folder are not followed. To the local server
+    /// a file is binary that has a zero byte among its first 32 KiB; of a line it looks at no more than 1
+    /// MiB. Its expressions are those of POSIX, and `\w`, `\s`, `\b` and their opposites; they know no
+    /// back-references.
     ///
     /// # Arguments
     ///
@@ -5006,7 +5058,8 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -5039,6 +5092,9 @@ impl crate::Api {
     /// Replaces every occurrence of a text in files of up to 5 MiB; one that fails does not stop the
     /// others.
     ///
+    /// A path that is not allowed is such a failure. So is, on the local server, a file that would be
+    /// longer than 5 MiB; its `error` begins with a code.
+    ///
     /// # Arguments
     ///
     /// * `sandbox_id`: The id of a sandbox. Not empty.
@@ -5068,13 +5124,13 @@ impl crate::Api {
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `invalid_json` (400): The body is not JSON.
-    /// * `invalid_path` (400): The path, symbolic links resolved, is not inside /home/user or /tmp.
     /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
     ///   ran.
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -5098,6 +5154,12 @@ impl crate::Api {
     ///
     /// PUT the raw bytes to it. Folders above the file are made; an old file is replaced only when the new
     /// one is complete. The URL is good for its path alone, links resolved.
+    ///
+    /// The local server answers 200 with `path` and `size`, and refuses with the envelope of all its
+    /// failures: 403 `forbidden` for a URL that it has not signed or whose time is over, 405 for another
+    /// method, 400 `invalid_path` where a link, a folder or anything else that is no file has come to be at
+    /// the path, 409 `machine_not_running` while the sandbox is stopped, which also ends an upload that
+    /// goes on. A body that ends early leaves what was there.
     ///
     /// # Arguments
     ///
@@ -5134,7 +5196,8 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -5157,6 +5220,9 @@ impl crate::Api {
     /// Gives a URL that a file of any size can be got from, without a key.
     ///
     /// The URL is good for its path alone, links resolved.
+    ///
+    /// The local server answers as for an upload. It takes `Range` and `If-Range`, and its `ETag` is strong
+    /// once the file has stayed as it is for a moment.
     ///
     /// # Arguments
     ///
@@ -5194,7 +5260,8 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400.
+    ///   service has also said it under 400, and of commands, which it now answers with
+    ///   `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;

@@ -28,10 +28,8 @@ impl AsyncFiles {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer::Dialect::Boat).build()?;
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.search", "files":
-    /// #     ["/home/user/app/main.py"], "truncated": false});
-    /// # server.on(sandboxer::Operation::SearchFiles).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # sandbox.files().write("app/main.py", "").await?;
     /// let found = sandbox.files().search("app", "*.py").await?;
     /// assert_eq!(found.files, ["/home/user/app/main.py"]);
     /// # Ok(()) }
@@ -60,10 +58,8 @@ impl AsyncFiles {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer::Dialect::Boat).build()?;
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.find", "matches": [{"file":
-    /// #     "/home/user/a.py", "line": 3, "content": "# TODO"}], "truncated": false});
-    /// # server.on(sandboxer::Operation::FindInFiles).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # sandbox.files().write("app/a.py", "one\n\n# TODO\n").await?;
     /// let found = sandbox.files().find("app", "TODO", false).await?;
     /// assert_eq!(found.matches[0].line, 3);
     /// # Ok(()) }
@@ -92,10 +88,8 @@ impl AsyncFiles {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer::Dialect::Boat).build()?;
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.replace", "results": [{"file": "a.py",
-    /// #     "success": true, "replacements": 2}]});
-    /// # server.on(sandboxer::Operation::ReplaceInFiles).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # sandbox.files().write("a.py", "foo foo").await?;
     /// let results = sandbox.files().replace(["a.py"], "foo", "bar").await?.results;
     /// assert_eq!(results[0].replacements, Some(2));
     /// # Ok(()) }

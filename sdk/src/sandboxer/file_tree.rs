@@ -27,11 +27,8 @@ impl AsyncFiles {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer::Dialect::Boat).build()?;
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.list", "path": "/home/user",
-    /// #     "truncated": false, "files": [{"name": "a.txt", "path": "/home/user/a.txt", "isDir": false,
-    /// #     "isSymlink": false, "size": 3, "mode": "0644"}]});
-    /// # server.on(sandboxer::Operation::ListFiles).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # sandbox.files().write("a.txt", "abc").await?;
     /// let folder = sandbox.files().list("/home/user").await?;
     /// assert_eq!(folder.files[0].name, "a.txt");
     /// # Ok(()) }
@@ -55,10 +52,8 @@ impl AsyncFiles {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer::Dialect::Boat).build()?;
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.info", "name": "a.txt", "path":
-    /// #     "/home/user/a.txt", "isDir": false, "isSymlink": false, "size": 3, "mode": "0644"});
-    /// # server.on(sandboxer::Operation::GetFileInfo).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # sandbox.files().write("a.txt", "abc").await?;
     /// let info = sandbox.files().info("a.txt").await?;
     /// assert_eq!((info.size, info.mode.as_str()), (3, "0644"));
     /// # Ok(()) }
@@ -84,10 +79,7 @@ impl AsyncFiles {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer::Dialect::Boat).build()?;
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.folder", "name": "app", "path":
-    /// #     "/home/user/app", "isDir": true, "mode": "0755"});
-    /// # server.on(sandboxer::Operation::CreateFolder).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
     /// assert!(sandbox.files().create_folder("app", Some(0o755)).await?.is_dir);
     /// # Ok(()) }
     /// ```
@@ -117,10 +109,8 @@ impl AsyncFiles {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer::Dialect::Boat).build()?;
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.moved", "path": "/home/user/a.txt",
-    /// #     "destination": "/tmp/b.txt"});
-    /// # server.on(sandboxer::Operation::MoveFile).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # sandbox.files().write("a.txt", "abc").await?;
     /// assert_eq!(sandbox.files().move_to("a.txt", "/tmp/b.txt", false).await?.destination, "/tmp/b.txt");
     /// # Ok(()) }
     /// ```
@@ -145,10 +135,8 @@ impl AsyncFiles {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer::Dialect::Boat).build()?;
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.permissions", "name": "a.txt", "path":
-    /// #     "/home/user/a.txt", "isDir": false, "isSymlink": false, "size": 3, "mode": "0644"});
-    /// # server.on(sandboxer::Operation::SetFilePermissions).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # sandbox.files().write("a.txt", "abc").await?;
     /// assert_eq!(sandbox.files().set_permissions("a.txt", 0o644).await?.mode, "0644");
     /// # Ok(()) }
     /// ```
@@ -158,7 +146,7 @@ impl AsyncFiles {
         self.sandbox.api().set_file_permissions(self.sandbox.id(), request).await
     }
 
-    /// Deletes a file, a link or an empty or, if `recursive` is true, any folder.
+    /// Deletes a file, a link or, if `recursive` is true, a folder with all that is in it.
     ///
     /// Of a link only itself goes. `/home/user` and `/tmp` never go.
     ///
@@ -174,9 +162,8 @@ impl AsyncFiles {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer::Dialect::Boat).build()?;
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.deleted", "path": "/home/user/app"});
-    /// # server.on(sandboxer::Operation::DeleteFile).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # sandbox.files().write("app/a.txt", "abc").await?;
     /// sandbox.files().delete("app", true).await?;
     /// # Ok(()) }
     /// ```

@@ -28,11 +28,7 @@ impl AsyncFiles {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer::Dialect::Boat).build()?;
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.url", "url":
-    /// #     "https://bx.example/u?token=hush", "method": "PUT", "path": "/home/user/big.bin", "expiresAt":
-    /// #     "2026-01-01T00:15:00Z"});
-    /// # server.on(sandboxer::Operation::CreateUploadUrl).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
     /// use std::time::Duration;
     ///
     /// let upload = sandbox.files().upload_url("big.bin", Some(Duration::from_secs(60))).await?;
@@ -62,13 +58,10 @@ impl AsyncFiles {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
     /// # let server = sandboxer_mock_server::MockServer::start();
     /// # let client = server.client_builder().dialect(sandboxer::Dialect::Boat).build()?;
-    /// # let answer = serde_json::json!({"ok": true, "type": "file.url", "url":
-    /// #     "https://bx.example/u?token=hush", "method": "GET", "path": "/home/user/big.bin", "expiresAt":
-    /// #     "2026-01-01T00:15:00Z"});
-    /// # server.on(sandboxer::Operation::CreateDownloadUrl).reply(sandboxer_mock_server::Reply::json(answer));
-    /// # let sandbox = client.sandbox("bx_1");
+    /// # let sandbox = client.create(sandboxer::Create::new()).await?;
+    /// # sandbox.files().write("big.bin", "any size").await?;
     /// let download = sandbox.files().download_url("big.bin", None).await?;
-    /// assert_eq!(download.url.expose(), "https://bx.example/u?token=hush");
+    /// assert_eq!((download.method.as_str(), download.path.as_str()), ("GET", "/home/user/big.bin"));
     /// # Ok(()) }
     /// ```
     pub async fn download_url(&self, path: &str, ttl: Option<Duration>) -> Result<FileUrlResponse> {

@@ -65,7 +65,7 @@ impl AsyncFiles {
     pub async fn read(&self, path: &str) -> Result<String> {
         let answer = self.read_as(path, ContentEncoding::Utf8).await?;
         let exact = answer.encoding == ContentEncoding::Utf8
-            && usize::try_from(answer.size) == Ok(answer.content.len())
+            && is_long(&answer, answer.content.len())
             && !answer.content.contains(char::REPLACEMENT_CHARACTER);
         if exact {
             return Ok(answer.content);
@@ -105,7 +105,7 @@ impl AsyncFiles {
             })?,
             _ => return Err(unexpected("the file's content did not come as base64")),
         };
-        if usize::try_from(answer.size) != Ok(bytes.len()) {
+        if !is_long(&answer, bytes.len()) {
             return Err(unexpected("the file's content is not as long as the service says"));
         }
         Ok(bytes.into())
@@ -226,6 +226,12 @@ impl AsyncFiles {
     pub(super) fn label(&self, error: Error, operation: Operation) -> Error {
         error.with_operation(operation).with_sandbox_id(Some(self.sandbox.id().to_owned()))
     }
+}
+
+/// Whether the file has this length by what the answer says. One that leaves its size out, or tells it as something else than a
+/// number, says nothing.
+fn is_long(answer: &FileReadResponse, length: usize) -> bool {
+    answer.size == 0 || usize::try_from(answer.size) == Ok(length)
 }
 
 async fn write_all<W: AsyncWrite + Unpin>(writer: &mut W, mut bytes: &[u8]) -> std::io::Result<()> {

@@ -89,6 +89,8 @@ impl<T: DeserializeOwned> Frames<T> {
     }
 
     fn read(&self, line: &[u8]) -> Result<T, FrameError> {
+        let mark = if self.lines.line_number() == 1 { "\u{FEFF}" } else { "" };
+        let line = line.strip_prefix(mark.as_bytes()).unwrap_or(line);
         // Derived structs can be read from arrays too, which no frame is.
         if line.trim_ascii_start().first() != Some(&b'{') {
             return Err(self.bad_line("not a frame", 1));

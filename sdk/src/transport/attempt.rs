@@ -11,7 +11,7 @@ use crate::{
     error::{Error, ErrorKind, envelope},
     retry::after::retry_after,
 };
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use futures_util::future::{Either, select};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use reqwest::{Request, Response, ResponseBuilderExt};
@@ -20,6 +20,8 @@ use url::Url;
 
 /// The longest answer that is read into memory.
 pub(crate) const BODY_LIMIT: usize = 64 << 20;
+/// A mark that some programs write in front of a UTF-8 text; it is no part of it.
+const BYTE_ORDER_MARK: &[u8] = "\u{FEFF}".as_bytes();
 /// The most that is read of an error's body.
 const ERROR_BODY_LIMIT: usize = 1 << 20;
 
@@ -131,7 +133,14 @@ async fn error_body(mut response: Response) -> Bytes {
             break;
         }
     }
-    body.freeze()
+    without_mark(body).freeze()
+}
+
+fn without_mark(mut body: BytesMut) -> BytesMut {
+    if body.starts_with(BYTE_ORDER_MARK) {
+        body.advance(BYTE_ORDER_MARK.len());
+    }
+    body
 }
 
 fn refusal(context: &Context, status: StatusCode, headers: &HeaderMap, body: Bytes) -> Failure {
@@ -163,13 +172,14 @@ async fn read_whole(context: &Context, mut response: Response) -> Result<Respons
             }
         }
     }
+    let mut body = without_mark(body);
     let has_no_body = matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT);
     if has_no_body && body.is_empty() && context.plan.reading == Reading::Json {
         // Nothing is all that these two can say, so it is the whole answer and not half of one.
         body = BytesMut::from(&b"{}"[..]);
     }
     let wanted = context.plan.reading == Reading::Json || !body.is_empty();
-    if wanted && serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_err_and(|error| error.is_eof()) {
+    if wanted && ends_early(&body) {
         let message = format!("the answer's JSON ends early, after {} bytes", body.len());
         return Err(Failure::half_body(status, message, None).with_headers(&headers));
     }
@@ -190,9 +200,35 @@ async fn read_whole(context: &Context, mut response: Response) -> Result<Respons
     }
 }
 
+/// Whether more would have to follow for this to be JSON.
+fn ends_early(body: &[u8]) -> bool {
+    let ends = |body: &[u8]| {
+        serde_json::from_slice::<serde::de::IgnoredAny>(body).is_err_and(|error| error.is_eof())
+    };
+    // An end within a number looks like a bad number, unless a digit follows.
+    let in_number = body.last().is_some_and(|last| b"+-.eE".contains(last));
+    ends(body) || (in_number && ends(&[body, b"0"].concat()))
+}
+
 impl Failure {
     fn with_headers(mut self, headers: &HeaderMap) -> Self {
         self.error = self.error.with_request_id(envelope::request_id(headers));
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ends_early;
+
+    #[test]
+    fn half_of_any_json_ends_early() {
+        let text = r#"{"a":[-1.5e+3,true,null,"\u00e9\n",{}],"b":-0.25}"#;
+        for end in 0..text.len() {
+            assert!(ends_early(&text.as_bytes()[..end]), "{}", &text[..end]);
+        }
+        for whole in [text, "7", "<html>-", "nope", "{]", "[1.]", "{\"a\":1}}e"] {
+            assert!(!ends_early(whole.as_bytes()), "{whole}");
+        }
     }
 }

@@ -121,7 +121,8 @@ impl Call {
                         failure::denied_success(response.status(), response.headers(), &body)
                     }
                     Some(Undecoded { problem, .. }) => {
-                        unexpected(format!("the answer cannot be read: {problem}"))
+                        let operation = self.context.plan.name();
+                        unexpected(format!("the answer to {operation} cannot be read: {problem}"))
                     }
                     None => {
                         unexpected("the answer has a status that this operation does not have".to_owned())

@@ -4,7 +4,7 @@
 //! logged by its path, never with its value. What an answer cannot do without is marked essential in the document; without
 //! it the answer is refused.
 
-use std::{fmt, mem};
+use std::{collections::BTreeMap, fmt, mem};
 
 use bytes::Bytes;
 use memchr::memmem;
@@ -31,9 +31,11 @@ pub(crate) struct Undecoded {
 pub(crate) enum Problem {
     /// It is not JSON, or not all of it.
     NotJson,
+    /// It has bytes that are not UTF-8.
+    NotUtf8,
     /// It says `ok: false` under a status of success.
     Refused,
-    /// This field is essential and missing or of another type; `.` is the whole body.
+    /// What stands at this path is essential and missing or of another type; `.` is the whole body.
     Essential(String),
     /// More fields are odd than anyone should read around.
     TooOdd,
@@ -43,8 +45,9 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotJson => f.write_str("the body is not JSON"),
+            Self::NotUtf8 => f.write_str("the body is not UTF-8"),
             Self::Refused => f.write_str("the body says `ok: false`"),
-            Self::Essential(path) if path == "." => f.write_str("the body lacks an essential field"),
+            Self::Essential(path) if path == "." => f.write_str("the body is of another type"),
             Self::Essential(path) => write!(f, "`{path}` is essential and missing or of another type"),
             Self::TooOdd => write!(f, "more than {ODD_FIELDS} fields are of another type"),
         }
@@ -82,12 +85,17 @@ pub(crate) fn read<T: DeserializeOwned>(body: &[u8], operation: &str) -> Result<
     if let Ok(value) = serde_json::from_slice(body) {
         return Ok(value);
     }
-    lenient(serde_json::from_slice(body).map_err(|_| Problem::NotJson)?, operation)
+    let unreadable = |_| if std::str::from_utf8(body).is_err() { Problem::NotUtf8 } else { Problem::NotJson };
+    lenient(serde_json::from_slice(body).map_err(unreadable)?, operation)
 }
 
-/// Reads a part that was parsed before, as the variants of a choice are.
-pub(crate) fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
-    lenient(value, "")
+/// Reads a part that was parsed before, as the variants of a choice are. What it says of an essential field is in the form
+/// that the reading of the whole understands.
+pub(crate) fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, String> {
+    lenient(value, "").map_err(|problem| match problem {
+        Problem::Essential(path) if path != "." => format!("{MISSING}{path}`"),
+        other => other.to_string(),
+    })
 }
 
 fn says_no(body: &[u8]) -> bool {
@@ -107,7 +115,12 @@ fn says_no(body: &[u8]) -> bool {
     serde_json::from_slice::<Answer>(body).is_ok_and(|answer| answer.ok == Value::Bool(false))
 }
 
+/// How the error of a field that is not there begins; its name follows, up to the next backquote.
+const MISSING: &str = "missing field `";
+
 fn lenient<T: DeserializeOwned>(mut value: Value, operation: &str) -> Result<T, Problem> {
+    // Why each thing left out so far was: the place of the field that was at fault.
+    let mut faults: BTreeMap<String, String> = BTreeMap::new();
     for _ in 0..=ODD_FIELDS {
         let error = match serde_path_to_error::deserialize(&value) {
             Ok(read) => return Ok(read),
@@ -115,22 +128,37 @@ fn lenient<T: DeserializeOwned>(mut value: Value, operation: &str) -> Result<T, 
         };
         let path: Vec<&Segment> =
             error.path().iter().take_while(|s| !matches!(s, Segment::Unknown)).collect();
-        let places = prune(&mut value, &path);
+        let (place, reason) = (error.path().to_string(), error.inner().to_string());
+        let fault = match missing(&reason) {
+            Some(name) if place == "." => name.to_owned(),
+            Some(name) => format!("{place}.{name}"),
+            None => place.clone(),
+        };
+        let fault = faults.get(&fault).cloned().unwrap_or(fault);
+        let places = prune(&mut value, &path, reason.starts_with("invalid type"));
         if places == 0 {
-            return Err(Problem::Essential(error.path().to_string()));
+            return Err(Problem::Essential(fault));
         }
+        faults.insert(place, fault);
         tracing::warn!(operation, field = %error.path(), places, "an answer's field is of another type; it is left out");
     }
     Err(Problem::TooOdd)
 }
 
-/// Removes what `path` leads to, and what the same path leads to in other elements of the lists on its way when it is the
-/// same kind of scalar: the service changed a field's type, so it is as odd there. Says how many places were removed.
-fn prune(value: &mut Value, path: &[&Segment]) -> usize {
-    let Some(kind) = follow(value, path).map(scalar_kind) else { return 0 };
-    match kind {
-        Some(kind) => prune_alike(value, path, kind),
-        None => usize::from(prune_one(value, path)),
+/// The field that an error says is not there.
+fn missing(error: &str) -> Option<&str> {
+    error.strip_prefix(MISSING)?.split('`').next()
+}
+
+/// Removes what `path` leads to, and what the same path leads to in other elements of the lists on its way when it is of the
+/// same kind: the service changed a field's type, so it is as odd there. Of lists and objects that is known only when their
+/// type is what is wrong with them (`by_type`). Says how many places were removed.
+fn prune(value: &mut Value, path: &[&Segment], by_type: bool) -> usize {
+    let Some(kind) = follow(value, path).map(kind) else { return 0 };
+    if by_type || !matches!(kind, Kind::List | Kind::Object) {
+        prune_alike(value, path, kind)
+    } else {
+        usize::from(prune_one(value, path))
     }
 }
 
@@ -142,15 +170,29 @@ fn follow<'a>(value: &'a Value, path: &[&Segment]) -> Option<&'a Value> {
     })
 }
 
-fn scalar_kind(value: &Value) -> Option<u8> {
+/// Values that are odd for the same reason.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Null,
+    Bool,
+    Text,
+    Whole,
+    WholeBeyondSigned,
+    Fraction,
+    List,
+    Object,
+}
+
+fn kind(value: &Value) -> Kind {
     match value {
-        Value::Null => Some(0),
-        Value::Bool(_) => Some(1),
-        Value::String(_) => Some(2),
-        Value::Number(number) if number.is_i64() => Some(3),
-        Value::Number(number) if number.is_u64() => Some(4),
-        Value::Number(_) => Some(5),
-        Value::Array(_) | Value::Object(_) => None,
+        Value::Null => Kind::Null,
+        Value::Bool(_) => Kind::Bool,
+        Value::String(_) => Kind::Text,
+        Value::Number(number) if number.is_i64() => Kind::Whole,
+        Value::Number(number) if number.is_u64() => Kind::WholeBeyondSigned,
+        Value::Number(_) => Kind::Fraction,
+        Value::Array(_) => Kind::List,
+        Value::Object(_) => Kind::Object,
     }
 }
 
@@ -171,22 +213,22 @@ fn prune_one(value: &mut Value, path: &[&Segment]) -> bool {
     }
 }
 
-fn prune_alike(value: &mut Value, path: &[&Segment], kind: u8) -> usize {
+fn prune_alike(value: &mut Value, path: &[&Segment], odd: Kind) -> usize {
     match (path, value) {
         ([Segment::Seq { .. }], Value::Array(list)) => {
             let before = list.len();
-            list.retain(|item| scalar_kind(item) != Some(kind));
+            list.retain(|item| kind(item) != odd);
             before - list.len()
         }
         ([Segment::Map { key }], Value::Object(map)) => {
-            let odd = map.get(key).and_then(scalar_kind) == Some(kind);
-            usize::from(odd && map.remove(key).is_some())
+            let is_odd = map.get(key).map(kind) == Some(odd);
+            usize::from(is_odd && map.remove(key).is_some())
         }
         ([Segment::Seq { .. }, rest @ ..], Value::Array(list)) => {
-            list.iter_mut().map(|item| prune_alike(item, rest, kind)).sum()
+            list.iter_mut().map(|item| prune_alike(item, rest, odd)).sum()
         }
         ([Segment::Map { key }, rest @ ..], Value::Object(map)) => {
-            map.get_mut(key).map_or(0, |item| prune_alike(item, rest, kind))
+            map.get_mut(key).map_or(0, |item| prune_alike(item, rest, odd))
         }
         _ => 0,
     }
@@ -244,6 +286,21 @@ mod tests {
     }
 
     #[test]
+    fn a_field_of_another_type_is_lost_in_a_list_of_any_length() {
+        for odd in [json!({"name": "n"}), json!(["n"])] {
+            let sandbox = json!({"id": "a", "state": "ready", "environment": odd, "vcpu": 4});
+            let page = list(&json!({"sandboxes": vec![sandbox; 200]})).unwrap();
+            assert_eq!(page.sandboxes.len(), 200);
+            assert!(page.sandboxes.iter().all(|one| one.environment.is_none() && one.vcpu == Some(4)));
+        }
+        // What is wrong inside one says nothing of the others.
+        let stops = [json!({"id": "s"}), json!({"id": "t", "status": "pending"})];
+        let sandboxes: Vec<_> = stops.map(|stop| json!({"id": "a", "state": "ready", "stop": stop})).into();
+        let page = list(&json!({"sandboxes": sandboxes})).unwrap();
+        assert_eq!(page.sandboxes.iter().map(|one| one.stop.is_some()).collect::<Vec<_>>(), [false, true]);
+    }
+
+    #[test]
     fn unknown_values_and_fields_are_kept_and_written_back() {
         let body = json!({"ok": true, "type": "sandbox.info", "sandbox": {"id": "a", "state": "frozen", "team": {"id": "t", "name": "n", "colour": "red"}, "new": [1, {"x": null}]}, "more": true});
         let answer: SandboxInfoResponse = read(body.to_string().as_bytes(), "get").unwrap();
@@ -254,9 +311,16 @@ mod tests {
     #[test]
     fn an_essential_field_cannot_be_missing() {
         let get = |body: Value| read::<SandboxInfoResponse>(body.to_string().as_bytes(), "get");
-        assert_eq!(get(json!({"ok": true})), Err(Problem::Essential(".".into())));
-        assert_eq!(get(json!({"sandbox": {"id": "a"}})), Err(Problem::Essential(".".into())));
-        assert_eq!(get(json!([])), Err(Problem::Essential(".".into())));
+        for (body, place) in [
+            (json!({"ok": true}), "sandbox"),
+            (json!({"sandbox": null}), "sandbox"),
+            (json!({"sandbox": {"id": "a"}}), "sandbox.state"),
+            (json!({"sandbox": {"id": 5, "state": "ready"}}), "sandbox.id"),
+            (json!([]), "."),
+        ] {
+            assert_eq!(get(body.clone()), Err(Problem::Essential(place.into())), "{body}");
+        }
+        assert_eq!(read::<SandboxInfoResponse>(b"{\"a\":\"\xFF\"}", "get"), Err(Problem::NotUtf8));
         assert_eq!(read::<SandboxInfoResponse>(b"<html>", "get"), Err(Problem::NotJson));
         assert_eq!(read::<SandboxInfoResponse>(br#"{"sandbox":{"id""#, "get"), Err(Problem::NotJson));
         assert!(get(json!({"sandbox": {"id": "a", "state": "ready", "createdAt": 5, "team": "x"}})).is_ok());
@@ -270,7 +334,7 @@ mod tests {
         assert_eq!((read_logs.size, read_logs.encoding), (0, ContentEncoding::Base64));
         logs["offset"] = json!("0");
         let refused = read::<CommandLogsResponse>(logs.to_string().as_bytes(), "command_logs");
-        assert_eq!(refused, Err(Problem::Essential(".".into())));
+        assert_eq!(refused, Err(Problem::Essential("offset".into())));
         let many: Vec<_> = (0..66).map(|_| json!({"id": "a"})).collect();
         assert_eq!(list(&json!({"sandboxes": many})), Err(Problem::TooOdd));
         sandbox["vcpu"] = json!(u64::MAX);
@@ -297,10 +361,14 @@ mod tests {
         let other = answer(odd.clone()).unwrap();
         assert_eq!(other, CommandAnswer::Other(odd.clone()));
         assert_eq!(serde_json::to_value(&other).unwrap(), odd);
-        for bad in
-            [json!({"stdout": ""}), json!({"type": 5}), json!({"type": "command.finished"}), json!("x")]
-        {
-            assert_eq!(answer(bad.clone()), Err(Problem::Essential(".".into())), "{bad}");
+        for (bad, place) in [
+            (json!({"stdout": ""}), "type"),
+            (json!({"type": 5}), "type"),
+            (json!({"type": "command.finished"}), "stdout"),
+            (json!({"type": "command.finished", "stdout": "", "stderr": 5}), "stderr"),
+            (json!("x"), "type"),
+        ] {
+            assert_eq!(answer(bad.clone()), Err(Problem::Essential(place.into())), "{bad}");
         }
     }
 

@@ -3,7 +3,7 @@
 //! Calls of every operation: account.
 
 use sandboxer::{models, operations::Operation};
-use crate::drive::{Drive, Way};
+use crate::drive::{Drive, Made, Way};
 fn update_data_retention_least() -> models::DataRetentionUpdateRequest {
     models::DataRetentionUpdateRequest::new()
 }
@@ -30,13 +30,13 @@ pub(super) const CALLS: &[Drive] = &[
     Drive {
         operation: Operation::Me,
         least: Way {
-            call: |api| Box::pin(async move { api.me().await.map(drop) }),
-            blocking: |api| api.me().map(drop),
+            call: |api| Box::pin(async move { api.me().await.map(Made::of) }),
+            blocking: |api| api.me().map(Made::of),
             sent: "{\"path\":{}}",
         },
         most: Way {
-            call: |api| Box::pin(async move { api.me().await.map(drop) }),
-            blocking: |api| api.me().map(drop),
+            call: |api| Box::pin(async move { api.me().await.map(Made::of) }),
+            blocking: |api| api.me().map(Made::of),
             sent: "{\"path\":{}}",
         },
         others: &[],
@@ -45,16 +45,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::GetDataRetention,
         least: Way {
             call: |api| Box::pin(async move {
-                api.get_data_retention().await.map(drop)
+                api.get_data_retention().await.map(Made::of)
             }),
-            blocking: |api| api.get_data_retention().map(drop),
+            blocking: |api| api.get_data_retention().map(Made::of),
             sent: "{\"path\":{}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.get_data_retention().await.map(drop)
+                api.get_data_retention().await.map(Made::of)
             }),
-            blocking: |api| api.get_data_retention().map(drop),
+            blocking: |api| api.get_data_retention().map(Made::of),
             sent: "{\"path\":{}}",
         },
         others: &[],
@@ -63,19 +63,23 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::UpdateDataRetention,
         least: Way {
             call: |api| Box::pin(async move {
-                api.update_data_retention(update_data_retention_least()).await.map(drop)
+                api.update_data_retention(update_data_retention_least())
+                    .await
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.update_data_retention(update_data_retention_least()).map(drop)
+                api.update_data_retention(update_data_retention_least()).map(Made::of)
             },
             sent: "{\"path\":{}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.update_data_retention(update_data_retention_most()).await.map(drop)
+                api.update_data_retention(update_data_retention_most())
+                    .await
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.update_data_retention(update_data_retention_most()).map(drop)
+                api.update_data_retention(update_data_retention_most()).map(Made::of)
             },
             sent: "{\"body\":{\"confirmation\":\"delete archived sandbox data\",\"enabled\":true,\"monitoringOff\":true,\"snapshotsOff\":true},\"path\":{}}",
         },
@@ -85,16 +89,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Limits,
         least: Way {
             call: |api| Box::pin(async move {
-                api.limits(limits_least()).await.map(drop)
+                api.limits(limits_least()).await.map(Made::of)
             }),
-            blocking: |api| api.limits(limits_least()).map(drop),
+            blocking: |api| api.limits(limits_least()).map(Made::of),
             sent: "{\"path\":{}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.limits(limits_most()).await.map(drop)
+                api.limits(limits_most()).await.map(Made::of)
             }),
-            blocking: |api| api.limits(limits_most()).map(drop),
+            blocking: |api| api.limits(limits_most()).map(Made::of),
             sent: "{\"path\":{},\"query\":{\"org\":\"org &=+%ü\",\"teamId\":\"teamId &=+%ü\"}}",
         },
         others: &[],

@@ -3,7 +3,7 @@
 //! Calls of every operation: agents.
 
 use sandboxer::{models, operations::Operation};
-use crate::drive::{Drive, Way};
+use crate::drive::{Drive, Made, Way};
 fn prompt_least() -> models::PromptRequest {
     models::PromptRequest::new(String::from("prompt \"\\ü\n"))
 }
@@ -65,16 +65,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Prompt,
         least: Way {
             call: |api| Box::pin(async move {
-                api.prompt("sandboxId-1", prompt_least()).await.map(drop)
+                api.prompt("sandboxId-1", prompt_least()).await.map(Made::of)
             }),
-            blocking: |api| api.prompt("sandboxId-1", prompt_least()).map(drop),
+            blocking: |api| api.prompt("sandboxId-1", prompt_least()).map(Made::of),
             sent: "{\"body\":{\"prompt\":\"prompt \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.prompt("sandboxId a/b?%ü", prompt_most()).await.map(drop)
+                api.prompt("sandboxId a/b?%ü", prompt_most()).await.map(Made::of)
             }),
-            blocking: |api| api.prompt("sandboxId a/b?%ü", prompt_most()).map(drop),
+            blocking: |api| api.prompt("sandboxId a/b?%ü", prompt_most()).map(Made::of),
             sent: "{\"body\":{\"conversationId\":\"conversationId \\\"\\\\ü\\n\",\"fast\":true,\"model\":\"model \\\"\\\\ü\\n\",\"new\":true,\"prompt\":\"prompt \\\"\\\\ü\\n\",\"provider\":\"codex\",\"reasoningEffort\":\"reasoningEffort \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
         others: &[],
@@ -83,19 +83,23 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::PromptRunStatus,
         least: Way {
             call: |api| Box::pin(async move {
-                api.prompt_run_status("sandboxId-1", "promptId-1").await.map(drop)
+                api.prompt_run_status("sandboxId-1", "promptId-1").await.map(Made::of)
             }),
-            blocking: |api| api.prompt_run_status("sandboxId-1", "promptId-1").map(drop),
+            blocking: |api| {
+                api.prompt_run_status("sandboxId-1", "promptId-1").map(Made::of)
+            },
             sent: "{\"path\":{\"promptId\":\"promptId-1\",\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
                 api.prompt_run_status("sandboxId a/b?%ü", "promptId a/b?%ü")
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.prompt_run_status("sandboxId a/b?%ü", "promptId a/b?%ü").map(drop)
+                api
+                    .prompt_run_status("sandboxId a/b?%ü", "promptId a/b?%ü")
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"promptId\":\"promptId a/b?%ü\",\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
@@ -105,16 +109,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Events,
         least: Way {
             call: |api| Box::pin(async move {
-                api.events("sandboxId-1", events_least()).await.map(drop)
+                api.events("sandboxId-1", events_least()).await.map(Made::of)
             }),
-            blocking: |api| api.events("sandboxId-1", events_least()).map(drop),
+            blocking: |api| api.events("sandboxId-1", events_least()).map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.events("sandboxId a/b?%ü", events_most()).await.map(drop)
+                api.events("sandboxId a/b?%ü", events_most()).await.map(Made::of)
             }),
-            blocking: |api| api.events("sandboxId a/b?%ü", events_most()).map(drop),
+            blocking: |api| api.events("sandboxId a/b?%ü", events_most()).map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"},\"query\":{\"conversation\":\"conversation &=+%ü\",\"cursor\":\"cursor &=+%ü\",\"limit\":8,\"sort\":\"asc\",\"type\":\"type &=+%ü\"}}",
         },
         others: &[],
@@ -123,10 +127,12 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::EventsStream,
         least: Way {
             call: |api| Box::pin(async move {
-                api.events_stream("sandboxId-1", events_stream_least()).await.map(drop)
+                api.events_stream("sandboxId-1", events_stream_least())
+                    .await
+                    .map(Made::stream)
             }),
             blocking: |api| {
-                api.events_stream("sandboxId-1", events_stream_least()).map(drop)
+                api.events_stream("sandboxId-1", events_stream_least()).map(Made::stream)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
@@ -134,10 +140,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.events_stream("sandboxId a/b?%ü", events_stream_most())
                     .await
-                    .map(drop)
+                    .map(Made::stream)
             }),
             blocking: |api| {
-                api.events_stream("sandboxId a/b?%ü", events_stream_most()).map(drop)
+                api
+                    .events_stream("sandboxId a/b?%ü", events_stream_most())
+                    .map(Made::stream)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"},\"query\":{\"conversation\":\"conversation &=+%ü\",\"cursor\":\"cursor &=+%ü\",\"limit\":8,\"type\":\"type &=+%ü\"}}",
         },
@@ -147,16 +155,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Conversations,
         least: Way {
             call: |api| Box::pin(async move {
-                api.conversations("sandboxId-1").await.map(drop)
+                api.conversations("sandboxId-1").await.map(Made::of)
             }),
-            blocking: |api| api.conversations("sandboxId-1").map(drop),
+            blocking: |api| api.conversations("sandboxId-1").map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.conversations("sandboxId a/b?%ü").await.map(drop)
+                api.conversations("sandboxId a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.conversations("sandboxId a/b?%ü").map(drop),
+            blocking: |api| api.conversations("sandboxId a/b?%ü").map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
         others: &[],
@@ -165,16 +173,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Steer,
         least: Way {
             call: |api| Box::pin(async move {
-                api.steer("sandboxId-1", steer_least()).await.map(drop)
+                api.steer("sandboxId-1", steer_least()).await.map(Made::of)
             }),
-            blocking: |api| api.steer("sandboxId-1", steer_least()).map(drop),
+            blocking: |api| api.steer("sandboxId-1", steer_least()).map(Made::of),
             sent: "{\"body\":{\"message\":\"message \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.steer("sandboxId a/b?%ü", steer_most()).await.map(drop)
+                api.steer("sandboxId a/b?%ü", steer_most()).await.map(Made::of)
             }),
-            blocking: |api| api.steer("sandboxId a/b?%ü", steer_most()).map(drop),
+            blocking: |api| api.steer("sandboxId a/b?%ü", steer_most()).map(Made::of),
             sent: "{\"body\":{\"conversation\":\"conversation \\\"\\\\ü\\n\",\"message\":\"message \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
         others: &[],
@@ -183,17 +191,19 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Interrupt,
         least: Way {
             call: |api| Box::pin(async move {
-                api.interrupt("sandboxId-1", interrupt_least()).await.map(drop)
+                api.interrupt("sandboxId-1", interrupt_least()).await.map(Made::of)
             }),
-            blocking: |api| api.interrupt("sandboxId-1", interrupt_least()).map(drop),
+            blocking: |api| {
+                api.interrupt("sandboxId-1", interrupt_least()).map(Made::of)
+            },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.interrupt("sandboxId a/b?%ü", interrupt_most()).await.map(drop)
+                api.interrupt("sandboxId a/b?%ü", interrupt_most()).await.map(Made::of)
             }),
             blocking: |api| {
-                api.interrupt("sandboxId a/b?%ü", interrupt_most()).map(drop)
+                api.interrupt("sandboxId a/b?%ü", interrupt_most()).map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"},\"query\":{\"conversation\":\"conversation &=+%ü\"}}",
         },
@@ -202,13 +212,17 @@ pub(super) const CALLS: &[Drive] = &[
     Drive {
         operation: Operation::ProviderModels,
         least: Way {
-            call: |api| Box::pin(async move { api.provider_models().await.map(drop) }),
-            blocking: |api| api.provider_models().map(drop),
+            call: |api| Box::pin(async move {
+                api.provider_models().await.map(Made::of)
+            }),
+            blocking: |api| api.provider_models().map(Made::of),
             sent: "{\"path\":{}}",
         },
         most: Way {
-            call: |api| Box::pin(async move { api.provider_models().await.map(drop) }),
-            blocking: |api| api.provider_models().map(drop),
+            call: |api| Box::pin(async move {
+                api.provider_models().await.map(Made::of)
+            }),
+            blocking: |api| api.provider_models().map(Made::of),
             sent: "{\"path\":{}}",
         },
         others: &[],

@@ -3,7 +3,7 @@
 //! Calls of every operation: commands.
 
 use sandboxer::{models, operations::Operation};
-use crate::drive::{Drive, Way};
+use crate::drive::{Drive, Made, Way};
 fn command_least() -> models::CommandRequest {
     models::CommandRequest::new(String::from("command \"\\ü\n"))
 }
@@ -76,16 +76,18 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Command,
         least: Way {
             call: |api| Box::pin(async move {
-                api.command("sandboxId-1", command_least()).await.map(drop)
+                api.command("sandboxId-1", command_least()).await.map(Made::of)
             }),
-            blocking: |api| api.command("sandboxId-1", command_least()).map(drop),
+            blocking: |api| api.command("sandboxId-1", command_least()).map(Made::of),
             sent: "{\"body\":{\"command\":\"command \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.command("sandboxId a/b?%ü", command_most()).await.map(drop)
+                api.command("sandboxId a/b?%ü", command_most()).await.map(Made::of)
             }),
-            blocking: |api| api.command("sandboxId a/b?%ü", command_most()).map(drop),
+            blocking: |api| {
+                api.command("sandboxId a/b?%ü", command_most()).map(Made::of)
+            },
             sent: "{\"body\":{\"command\":\"command \\\"\\\\ü\\n\",\"cwd\":\"cwd \\\"\\\\ü\\n\",\"detached\":true,\"env\":{\"CI\":\"1\",\"GREETING\":\"it's \\\"me\\\"\"},\"timeoutSeconds\":10},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
         others: &[],
@@ -94,10 +96,14 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::CommandStream,
         least: Way {
             call: |api| Box::pin(async move {
-                api.command_stream("sandboxId-1", command_stream_least()).await.map(drop)
+                api.command_stream("sandboxId-1", command_stream_least())
+                    .await
+                    .map(Made::stream)
             }),
             blocking: |api| {
-                api.command_stream("sandboxId-1", command_stream_least()).map(drop)
+                api
+                    .command_stream("sandboxId-1", command_stream_least())
+                    .map(Made::stream)
             },
             sent: "{\"body\":{\"command\":\"command \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
@@ -105,10 +111,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.command_stream("sandboxId a/b?%ü", command_stream_most())
                     .await
-                    .map(drop)
+                    .map(Made::stream)
             }),
             blocking: |api| {
-                api.command_stream("sandboxId a/b?%ü", command_stream_most()).map(drop)
+                api
+                    .command_stream("sandboxId a/b?%ü", command_stream_most())
+                    .map(Made::stream)
             },
             sent: "{\"body\":{\"command\":\"command \\\"\\\\ü\\n\",\"cwd\":\"cwd \\\"\\\\ü\\n\",\"detached\":true,\"env\":{\"CI\":\"1\",\"GREETING\":\"it's \\\"me\\\"\"},\"timeoutSeconds\":10},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
@@ -120,10 +128,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.command_status("sandboxId-1", 9i64, command_status_least())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.command_status("sandboxId-1", 9i64, command_status_least()).map(drop)
+                api
+                    .command_status("sandboxId-1", 9i64, command_status_least())
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"processId\":9,\"sandboxId\":\"sandboxId-1\"}}",
         },
@@ -131,12 +141,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.command_status("sandboxId a/b?%ü", 9i64, command_status_most())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
                     .command_status("sandboxId a/b?%ü", 9i64, command_status_most())
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"processId\":9,\"sandboxId\":\"sandboxId a/b?%ü\"},\"query\":{\"stderrOffset\":9,\"stdoutOffset\":8,\"tailBytes\":8}}",
         },
@@ -146,16 +156,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::StopCommand,
         least: Way {
             call: |api| Box::pin(async move {
-                api.stop_command("sandboxId-1", 9i64).await.map(drop)
+                api.stop_command("sandboxId-1", 9i64).await.map(Made::of)
             }),
-            blocking: |api| api.stop_command("sandboxId-1", 9i64).map(drop),
+            blocking: |api| api.stop_command("sandboxId-1", 9i64).map(Made::of),
             sent: "{\"path\":{\"processId\":9,\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.stop_command("sandboxId a/b?%ü", 9i64).await.map(drop)
+                api.stop_command("sandboxId a/b?%ü", 9i64).await.map(Made::of)
             }),
-            blocking: |api| api.stop_command("sandboxId a/b?%ü", 9i64).map(drop),
+            blocking: |api| api.stop_command("sandboxId a/b?%ü", 9i64).map(Made::of),
             sent: "{\"path\":{\"processId\":9,\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
         others: &[],
@@ -166,10 +176,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.attach_command("sandboxId-1", 9i64, attach_command_least())
                     .await
-                    .map(drop)
+                    .map(Made::stream)
             }),
             blocking: |api| {
-                api.attach_command("sandboxId-1", 9i64, attach_command_least()).map(drop)
+                api
+                    .attach_command("sandboxId-1", 9i64, attach_command_least())
+                    .map(Made::stream)
             },
             sent: "{\"path\":{\"processId\":9,\"sandboxId\":\"sandboxId-1\"}}",
         },
@@ -177,12 +189,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.attach_command("sandboxId a/b?%ü", 9i64, attach_command_most())
                     .await
-                    .map(drop)
+                    .map(Made::stream)
             }),
             blocking: |api| {
                 api
                     .attach_command("sandboxId a/b?%ü", 9i64, attach_command_most())
-                    .map(drop)
+                    .map(Made::stream)
             },
             sent: "{\"path\":{\"processId\":9,\"sandboxId\":\"sandboxId a/b?%ü\"},\"query\":{\"stderrOffset\":8,\"stdoutOffset\":7}}",
         },
@@ -194,10 +206,10 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.command_history("sandboxId-1", command_history_least())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.command_history("sandboxId-1", command_history_least()).map(drop)
+                api.command_history("sandboxId-1", command_history_least()).map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
@@ -205,12 +217,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.command_history("sandboxId a/b?%ü", command_history_most())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
                     .command_history("sandboxId a/b?%ü", command_history_most())
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"},\"query\":{\"cursor\":\"cursor &=+%ü\",\"limit\":10,\"mode\":\"mode &=+%ü\",\"q\":\"q &=+%ü\"}}",
         },
@@ -220,17 +232,19 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::GetCommand,
         least: Way {
             call: |api| Box::pin(async move {
-                api.get_command("sandboxId-1", "commandId-1").await.map(drop)
+                api.get_command("sandboxId-1", "commandId-1").await.map(Made::of)
             }),
-            blocking: |api| api.get_command("sandboxId-1", "commandId-1").map(drop),
+            blocking: |api| api.get_command("sandboxId-1", "commandId-1").map(Made::of),
             sent: "{\"path\":{\"commandId\":\"commandId-1\",\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.get_command("sandboxId a/b?%ü", "commandId a/b?%ü").await.map(drop)
+                api.get_command("sandboxId a/b?%ü", "commandId a/b?%ü")
+                    .await
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.get_command("sandboxId a/b?%ü", "commandId a/b?%ü").map(drop)
+                api.get_command("sandboxId a/b?%ü", "commandId a/b?%ü").map(Made::of)
             },
             sent: "{\"path\":{\"commandId\":\"commandId a/b?%ü\",\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
@@ -242,12 +256,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.command_logs("sandboxId-1", "commandId-1", command_logs_least())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
                     .command_logs("sandboxId-1", "commandId-1", command_logs_least())
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"commandId\":\"commandId-1\",\"sandboxId\":\"sandboxId-1\"}}",
         },
@@ -259,7 +273,7 @@ pub(super) const CALLS: &[Drive] = &[
                         command_logs_most(),
                     )
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
@@ -268,7 +282,7 @@ pub(super) const CALLS: &[Drive] = &[
                         "commandId a/b?%ü",
                         command_logs_most(),
                     )
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"commandId\":\"commandId a/b?%ü\",\"sandboxId\":\"sandboxId a/b?%ü\"},\"query\":{\"encoding\":\"base64\",\"limit\":10,\"offset\":8,\"stream\":\"stderr\"}}",
         },
@@ -278,16 +292,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Processes,
         least: Way {
             call: |api| Box::pin(async move {
-                api.processes("sandboxId-1").await.map(drop)
+                api.processes("sandboxId-1").await.map(Made::of)
             }),
-            blocking: |api| api.processes("sandboxId-1").map(drop),
+            blocking: |api| api.processes("sandboxId-1").map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.processes("sandboxId a/b?%ü").await.map(drop)
+                api.processes("sandboxId a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.processes("sandboxId a/b?%ü").map(drop),
+            blocking: |api| api.processes("sandboxId a/b?%ü").map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
         others: &[],

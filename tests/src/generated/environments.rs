@@ -3,7 +3,7 @@
 //! Calls of every operation: environments.
 
 use sandboxer::{models, operations::Operation};
-use crate::drive::{Drive, Way};
+use crate::drive::{Drive, Made, Way};
 fn update_secrets_least() -> models::SecretsUpdateRequest {
     models::SecretsUpdateRequest::new()
 }
@@ -27,6 +27,37 @@ fn create_environment_least() -> models::CreateSandboxEnvironmentRequest {
 
 fn create_environment_most() -> models::CreateSandboxEnvironmentRequest {
     models::CreateSandboxEnvironmentRequest::new(String::from("sample"))
+}
+
+fn update_environment_most_boat() -> models::UpdateSandboxEnvironmentRequest {
+    models::UpdateSandboxEnvironmentRequest::new()
+        .name(String::from("sample"))
+        .is_default(true)
+        .safe_for_third_parties(true)
+        .pass_github(true)
+        .pass_secrets(true)
+        .pass_sandbox_credentials(true)
+        .pass_agents_credentials(true)
+        .env_contents(sandboxer::wire::Secret::from("envContents \"\\ü\n"))
+        .secret_files(
+            vec![
+                models::SecretFileRequest::new(String::from("path \"\\ü\n"),
+                sandboxer::wire::Secret::from("contents \"\\ü\n")),
+                models::SecretFileRequest::new(String::from("path \"\\ü\n"),
+                sandboxer::wire::Secret::from("contents \"\\ü\n"))
+            ],
+        )
+        .repositories(
+            vec![
+                models::EnvironmentRepositoryRequest::new(String::from("repositoryId \"\\ü\n"))
+                .base_branch(String::from("baseBranch \"\\ü\n"))
+                .setup_script(String::from("setupScript \"\\ü\n")).setup_blocking(true),
+                models::EnvironmentRepositoryRequest::new(String::from("repositoryId \"\\ü\n"))
+                .base_branch(String::from("baseBranch \"\\ü\n"))
+                .setup_script(String::from("setupScript \"\\ü\n")).setup_blocking(true)
+            ],
+        )
+        .credential_profile_id(String::from("credentialProfileId \"\\ü\n"))
 }
 
 fn update_environment_least() -> models::UpdateSandboxEnvironmentRequest {
@@ -123,13 +154,13 @@ pub(super) const CALLS: &[Drive] = &[
     Drive {
         operation: Operation::Secrets,
         least: Way {
-            call: |api| Box::pin(async move { api.secrets().await.map(drop) }),
-            blocking: |api| api.secrets().map(drop),
+            call: |api| Box::pin(async move { api.secrets().await.map(Made::of) }),
+            blocking: |api| api.secrets().map(Made::of),
             sent: "{\"path\":{}}",
         },
         most: Way {
-            call: |api| Box::pin(async move { api.secrets().await.map(drop) }),
-            blocking: |api| api.secrets().map(drop),
+            call: |api| Box::pin(async move { api.secrets().await.map(Made::of) }),
+            blocking: |api| api.secrets().map(Made::of),
             sent: "{\"path\":{}}",
         },
         others: &[],
@@ -138,16 +169,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::UpdateSecrets,
         least: Way {
             call: |api| Box::pin(async move {
-                api.update_secrets(update_secrets_least()).await.map(drop)
+                api.update_secrets(update_secrets_least()).await.map(Made::of)
             }),
-            blocking: |api| api.update_secrets(update_secrets_least()).map(drop),
+            blocking: |api| api.update_secrets(update_secrets_least()).map(Made::of),
             sent: "{\"path\":{}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.update_secrets(update_secrets_most()).await.map(drop)
+                api.update_secrets(update_secrets_most()).await.map(Made::of)
             }),
-            blocking: |api| api.update_secrets(update_secrets_most()).map(drop),
+            blocking: |api| api.update_secrets(update_secrets_most()).map(Made::of),
             sent: "{\"body\":{\"envContents\":\"envContents \\\"\\\\ü\\n\",\"secretFiles\":[{\"contents\":\"contents \\\"\\\\ü\\n\",\"path\":\"path \\\"\\\\ü\\n\"},{\"contents\":\"contents \\\"\\\\ü\\n\",\"path\":\"path \\\"\\\\ü\\n\"}]},\"path\":{}}",
         },
         others: &[],
@@ -155,13 +186,13 @@ pub(super) const CALLS: &[Drive] = &[
     Drive {
         operation: Operation::Environments,
         least: Way {
-            call: |api| Box::pin(async move { api.environments().await.map(drop) }),
-            blocking: |api| api.environments().map(drop),
+            call: |api| Box::pin(async move { api.environments().await.map(Made::of) }),
+            blocking: |api| api.environments().map(Made::of),
             sent: "{\"path\":{}}",
         },
         most: Way {
-            call: |api| Box::pin(async move { api.environments().await.map(drop) }),
-            blocking: |api| api.environments().map(drop),
+            call: |api| Box::pin(async move { api.environments().await.map(Made::of) }),
+            blocking: |api| api.environments().map(Made::of),
             sent: "{\"path\":{}}",
         },
         others: &[],
@@ -170,16 +201,20 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::CreateEnvironment,
         least: Way {
             call: |api| Box::pin(async move {
-                api.create_environment(create_environment_least()).await.map(drop)
+                api.create_environment(create_environment_least()).await.map(Made::of)
             }),
-            blocking: |api| api.create_environment(create_environment_least()).map(drop),
+            blocking: |api| {
+                api.create_environment(create_environment_least()).map(Made::of)
+            },
             sent: "{\"body\":{\"name\":\"sample\"},\"path\":{}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.create_environment(create_environment_most()).await.map(drop)
+                api.create_environment(create_environment_most()).await.map(Made::of)
             }),
-            blocking: |api| api.create_environment(create_environment_most()).map(drop),
+            blocking: |api| {
+                api.create_environment(create_environment_most()).map(Made::of)
+            },
             sent: "{\"body\":{\"name\":\"sample\"},\"path\":{}}",
         },
         others: &[],
@@ -190,12 +225,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.update_environment("environmentId-1", update_environment_least())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
                     .update_environment("environmentId-1", update_environment_least())
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"environmentId\":\"environmentId-1\"}}",
         },
@@ -206,7 +241,7 @@ pub(super) const CALLS: &[Drive] = &[
                         update_environment_most(),
                     )
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
@@ -214,26 +249,51 @@ pub(super) const CALLS: &[Drive] = &[
                         "environmentId a/b?%ü",
                         update_environment_most(),
                     )
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"body\":{\"envContents\":\"envContents \\\"\\\\ü\\n\",\"isDefault\":true,\"name\":\"sample\",\"passAgentsCredentials\":true,\"passGithub\":true,\"passSandboxCredentials\":true,\"passSecrets\":true,\"repositories\":[{\"baseBranch\":\"baseBranch \\\"\\\\ü\\n\",\"repositoryId\":\"repositoryId \\\"\\\\ü\\n\",\"setupBlocking\":true,\"setupScript\":\"setupScript \\\"\\\\ü\\n\"},{\"baseBranch\":\"baseBranch \\\"\\\\ü\\n\",\"repositoryId\":\"repositoryId \\\"\\\\ü\\n\",\"setupBlocking\":true,\"setupScript\":\"setupScript \\\"\\\\ü\\n\"}],\"safeForThirdParties\":true,\"secretFiles\":[{\"contents\":\"contents \\\"\\\\ü\\n\",\"path\":\"path \\\"\\\\ü\\n\"},{\"contents\":\"contents \\\"\\\\ü\\n\",\"path\":\"path \\\"\\\\ü\\n\"}]},\"path\":{\"environmentId\":\"environmentId a/b?%ü\"}}",
         },
-        others: &[],
+        others: &[
+            (
+                sandboxer::Dialect::Boat,
+                Way {
+                    call: |api| Box::pin(async move {
+                        api.update_environment(
+                                "environmentId a/b?%ü",
+                                update_environment_most_boat(),
+                            )
+                            .await
+                            .map(Made::of)
+                    }),
+                    blocking: |api| {
+                        api
+                            .update_environment(
+                                "environmentId a/b?%ü",
+                                update_environment_most_boat(),
+                            )
+                            .map(Made::of)
+                    },
+                    sent: "{\"body\":{\"credentialProfileId\":\"credentialProfileId \\\"\\\\ü\\n\",\"envContents\":\"envContents \\\"\\\\ü\\n\",\"isDefault\":true,\"name\":\"sample\",\"passAgentsCredentials\":true,\"passGithub\":true,\"passSandboxCredentials\":true,\"passSecrets\":true,\"repositories\":[{\"baseBranch\":\"baseBranch \\\"\\\\ü\\n\",\"repositoryId\":\"repositoryId \\\"\\\\ü\\n\",\"setupBlocking\":true,\"setupScript\":\"setupScript \\\"\\\\ü\\n\"},{\"baseBranch\":\"baseBranch \\\"\\\\ü\\n\",\"repositoryId\":\"repositoryId \\\"\\\\ü\\n\",\"setupBlocking\":true,\"setupScript\":\"setupScript \\\"\\\\ü\\n\"}],\"safeForThirdParties\":true,\"secretFiles\":[{\"contents\":\"contents \\\"\\\\ü\\n\",\"path\":\"path \\\"\\\\ü\\n\"},{\"contents\":\"contents \\\"\\\\ü\\n\",\"path\":\"path \\\"\\\\ü\\n\"}]},\"path\":{\"environmentId\":\"environmentId a/b?%ü\"}}",
+                },
+            ),
+        ],
     },
     Drive {
         operation: Operation::DeleteEnvironment,
         least: Way {
             call: |api| Box::pin(async move {
-                api.delete_environment("environmentId-1").await.map(drop)
+                api.delete_environment("environmentId-1").await.map(Made::of)
             }),
-            blocking: |api| api.delete_environment("environmentId-1").map(drop),
+            blocking: |api| api.delete_environment("environmentId-1").map(Made::of),
             sent: "{\"path\":{\"environmentId\":\"environmentId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.delete_environment("environmentId a/b?%ü").await.map(drop)
+                api.delete_environment("environmentId a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.delete_environment("environmentId a/b?%ü").map(drop),
+            blocking: |api| {
+                api.delete_environment("environmentId a/b?%ü").map(Made::of)
+            },
             sent: "{\"path\":{\"environmentId\":\"environmentId a/b?%ü\"}}",
         },
         others: &[],
@@ -244,12 +304,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.upgrade_environment("environmentId-1", upgrade_environment_least())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
                     .upgrade_environment("environmentId-1", upgrade_environment_least())
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"environmentId\":\"environmentId-1\"}}",
         },
@@ -260,7 +320,7 @@ pub(super) const CALLS: &[Drive] = &[
                         upgrade_environment_most(),
                     )
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
@@ -268,7 +328,7 @@ pub(super) const CALLS: &[Drive] = &[
                         "environmentId a/b?%ü",
                         upgrade_environment_most(),
                     )
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"body\":{\"agentIds\":[\"agentIds 0 \\\"\\\\ü\\n\",\"agentIds 1 \\\"\\\\ü\\n\"]},\"path\":{\"environmentId\":\"environmentId a/b?%ü\"}}",
         },
@@ -284,7 +344,7 @@ pub(super) const CALLS: &[Drive] = &[
                         set_environment_var_least(),
                     )
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
@@ -293,7 +353,7 @@ pub(super) const CALLS: &[Drive] = &[
                         "sample",
                         set_environment_var_least(),
                     )
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"body\":{\"value\":\"value \\\"\\\\ü\\n\"},\"path\":{\"environmentId\":\"environmentId-1\",\"key\":\"sample\"}}",
         },
@@ -305,7 +365,7 @@ pub(super) const CALLS: &[Drive] = &[
                         set_environment_var_most(),
                     )
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
@@ -314,7 +374,7 @@ pub(super) const CALLS: &[Drive] = &[
                         "sample",
                         set_environment_var_most(),
                     )
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"body\":{\"value\":\"value \\\"\\\\ü\\n\"},\"path\":{\"environmentId\":\"environmentId a/b?%ü\",\"key\":\"sample\"}}",
         },
@@ -324,10 +384,12 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::DeleteEnvironmentVar,
         least: Way {
             call: |api| Box::pin(async move {
-                api.delete_environment_var("environmentId-1", "sample").await.map(drop)
+                api.delete_environment_var("environmentId-1", "sample")
+                    .await
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.delete_environment_var("environmentId-1", "sample").map(drop)
+                api.delete_environment_var("environmentId-1", "sample").map(Made::of)
             },
             sent: "{\"path\":{\"environmentId\":\"environmentId-1\",\"key\":\"sample\"}}",
         },
@@ -335,10 +397,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.delete_environment_var("environmentId a/b?%ü", "sample")
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.delete_environment_var("environmentId a/b?%ü", "sample").map(drop)
+                api
+                    .delete_environment_var("environmentId a/b?%ü", "sample")
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"environmentId\":\"environmentId a/b?%ü\",\"key\":\"sample\"}}",
         },
@@ -353,7 +417,7 @@ pub(super) const CALLS: &[Drive] = &[
                         set_environment_secret_file_least(),
                     )
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
@@ -361,7 +425,7 @@ pub(super) const CALLS: &[Drive] = &[
                         "environmentId-1",
                         set_environment_secret_file_least(),
                     )
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"body\":{\"contents\":\"contents \\\"\\\\ü\\n\",\"path\":\"path \\\"\\\\ü\\n\"},\"path\":{\"environmentId\":\"environmentId-1\"}}",
         },
@@ -372,7 +436,7 @@ pub(super) const CALLS: &[Drive] = &[
                         set_environment_secret_file_most(),
                     )
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
@@ -380,7 +444,7 @@ pub(super) const CALLS: &[Drive] = &[
                         "environmentId a/b?%ü",
                         set_environment_secret_file_most(),
                     )
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"body\":{\"contents\":\"contents \\\"\\\\ü\\n\",\"path\":\"path \\\"\\\\ü\\n\"},\"path\":{\"environmentId\":\"environmentId a/b?%ü\"}}",
         },
@@ -395,7 +459,7 @@ pub(super) const CALLS: &[Drive] = &[
                         delete_environment_secret_file_least(),
                     )
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
@@ -403,7 +467,7 @@ pub(super) const CALLS: &[Drive] = &[
                         "environmentId-1",
                         delete_environment_secret_file_least(),
                     )
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"environmentId\":\"environmentId-1\"},\"query\":{\"path\":\"path &=+%ü\"}}",
         },
@@ -414,7 +478,7 @@ pub(super) const CALLS: &[Drive] = &[
                         delete_environment_secret_file_most(),
                     )
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
@@ -422,7 +486,7 @@ pub(super) const CALLS: &[Drive] = &[
                         "environmentId a/b?%ü",
                         delete_environment_secret_file_most(),
                     )
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"environmentId\":\"environmentId a/b?%ü\"},\"query\":{\"path\":\"path &=+%ü\"}}",
         },
@@ -434,7 +498,7 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.add_environment_repo("environmentId-1", add_environment_repo_least())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
@@ -442,7 +506,7 @@ pub(super) const CALLS: &[Drive] = &[
                         "environmentId-1",
                         add_environment_repo_least(),
                     )
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"body\":{\"repositoryId\":\"repositoryId \\\"\\\\ü\\n\"},\"path\":{\"environmentId\":\"environmentId-1\"}}",
         },
@@ -453,7 +517,7 @@ pub(super) const CALLS: &[Drive] = &[
                         add_environment_repo_most(),
                     )
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
@@ -461,7 +525,7 @@ pub(super) const CALLS: &[Drive] = &[
                         "environmentId a/b?%ü",
                         add_environment_repo_most(),
                     )
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"body\":{\"baseBranch\":\"baseBranch \\\"\\\\ü\\n\",\"repositoryId\":\"repositoryId \\\"\\\\ü\\n\"},\"path\":{\"environmentId\":\"environmentId a/b?%ü\"}}",
         },
@@ -473,12 +537,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.delete_environment_repo("environmentId-1", "repositoryId-1")
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
                     .delete_environment_repo("environmentId-1", "repositoryId-1")
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"environmentId\":\"environmentId-1\",\"repositoryId\":\"repositoryId-1\"}}",
         },
@@ -489,7 +553,7 @@ pub(super) const CALLS: &[Drive] = &[
                         "repositoryId a/b?%ü",
                     )
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
@@ -497,7 +561,7 @@ pub(super) const CALLS: &[Drive] = &[
                         "environmentId a/b?%ü",
                         "repositoryId a/b?%ü",
                     )
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"environmentId\":\"environmentId a/b?%ü\",\"repositoryId\":\"repositoryId a/b?%ü\"}}",
         },

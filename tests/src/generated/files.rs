@@ -3,7 +3,7 @@
 //! Calls of every operation: files.
 
 use sandboxer::{models, operations::Operation};
-use crate::drive::{Drive, Way};
+use crate::drive::{Drive, Made, Way};
 fn read_file_least() -> models::ReadFileParams {
     models::ReadFileParams::new(String::from("path &=+%ü"))
 }
@@ -154,17 +154,19 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::ReadFile,
         least: Way {
             call: |api| Box::pin(async move {
-                api.read_file("sandboxId-1", read_file_least()).await.map(drop)
+                api.read_file("sandboxId-1", read_file_least()).await.map(Made::of)
             }),
-            blocking: |api| api.read_file("sandboxId-1", read_file_least()).map(drop),
+            blocking: |api| {
+                api.read_file("sandboxId-1", read_file_least()).map(Made::of)
+            },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"},\"query\":{\"path\":\"path &=+%ü\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.read_file("sandboxId a/b?%ü", read_file_most()).await.map(drop)
+                api.read_file("sandboxId a/b?%ü", read_file_most()).await.map(Made::of)
             }),
             blocking: |api| {
-                api.read_file("sandboxId a/b?%ü", read_file_most()).map(drop)
+                api.read_file("sandboxId a/b?%ü", read_file_most()).map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"},\"query\":{\"encoding\":\"base64\",\"path\":\"path &=+%ü\"}}",
         },
@@ -174,17 +176,21 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::WriteFile,
         least: Way {
             call: |api| Box::pin(async move {
-                api.write_file("sandboxId-1", write_file_least()).await.map(drop)
+                api.write_file("sandboxId-1", write_file_least()).await.map(Made::of)
             }),
-            blocking: |api| api.write_file("sandboxId-1", write_file_least()).map(drop),
+            blocking: |api| {
+                api.write_file("sandboxId-1", write_file_least()).map(Made::of)
+            },
             sent: "{\"body\":{\"content\":\"content \\\"\\\\ü\\n\",\"path\":\"path \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.write_file("sandboxId a/b?%ü", write_file_most()).await.map(drop)
+                api.write_file("sandboxId a/b?%ü", write_file_most())
+                    .await
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.write_file("sandboxId a/b?%ü", write_file_most()).map(drop)
+                api.write_file("sandboxId a/b?%ü", write_file_most()).map(Made::of)
             },
             sent: "{\"body\":{\"content\":\"content \\\"\\\\ü\\n\",\"encoding\":\"base64\",\"path\":\"path \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
@@ -194,19 +200,21 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::DeleteFile,
         least: Way {
             call: |api| Box::pin(async move {
-                api.delete_file("sandboxId-1", delete_file_least()).await.map(drop)
+                api.delete_file("sandboxId-1", delete_file_least()).await.map(Made::of)
             }),
             blocking: |api| {
-                api.delete_file("sandboxId-1", delete_file_least()).map(drop)
+                api.delete_file("sandboxId-1", delete_file_least()).map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"},\"query\":{\"path\":\"path &=+%ü\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.delete_file("sandboxId a/b?%ü", delete_file_most()).await.map(drop)
+                api.delete_file("sandboxId a/b?%ü", delete_file_most())
+                    .await
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.delete_file("sandboxId a/b?%ü", delete_file_most()).map(drop)
+                api.delete_file("sandboxId a/b?%ü", delete_file_most()).map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"},\"query\":{\"path\":\"path &=+%ü\",\"recursive\":true}}",
         },
@@ -216,16 +224,22 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Artifact,
         least: Way {
             call: |api| Box::pin(async move {
-                api.artifact("sandboxId-1", artifact_least()).await.map(drop)
+                api.artifact("sandboxId-1", artifact_least()).await.map(Made::stream)
             }),
-            blocking: |api| api.artifact("sandboxId-1", artifact_least()).map(drop),
+            blocking: |api| {
+                api.artifact("sandboxId-1", artifact_least()).map(Made::stream)
+            },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"},\"query\":{\"path\":\"path &=+%ü\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.artifact("sandboxId a/b?%ü", artifact_most()).await.map(drop)
+                api.artifact("sandboxId a/b?%ü", artifact_most())
+                    .await
+                    .map(Made::stream)
             }),
-            blocking: |api| api.artifact("sandboxId a/b?%ü", artifact_most()).map(drop),
+            blocking: |api| {
+                api.artifact("sandboxId a/b?%ü", artifact_most()).map(Made::stream)
+            },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"},\"query\":{\"path\":\"path &=+%ü\"}}",
         },
         others: &[],
@@ -234,17 +248,21 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::ListFiles,
         least: Way {
             call: |api| Box::pin(async move {
-                api.list_files("sandboxId-1", list_files_least()).await.map(drop)
+                api.list_files("sandboxId-1", list_files_least()).await.map(Made::of)
             }),
-            blocking: |api| api.list_files("sandboxId-1", list_files_least()).map(drop),
+            blocking: |api| {
+                api.list_files("sandboxId-1", list_files_least()).map(Made::of)
+            },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.list_files("sandboxId a/b?%ü", list_files_most()).await.map(drop)
+                api.list_files("sandboxId a/b?%ü", list_files_most())
+                    .await
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.list_files("sandboxId a/b?%ü", list_files_most()).map(drop)
+                api.list_files("sandboxId a/b?%ü", list_files_most()).map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"},\"query\":{\"path\":\"path &=+%ü\"}}",
         },
@@ -254,10 +272,12 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::GetFileInfo,
         least: Way {
             call: |api| Box::pin(async move {
-                api.get_file_info("sandboxId-1", get_file_info_least()).await.map(drop)
+                api.get_file_info("sandboxId-1", get_file_info_least())
+                    .await
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.get_file_info("sandboxId-1", get_file_info_least()).map(drop)
+                api.get_file_info("sandboxId-1", get_file_info_least()).map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"},\"query\":{\"path\":\"path &=+%ü\"}}",
         },
@@ -265,10 +285,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.get_file_info("sandboxId a/b?%ü", get_file_info_most())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.get_file_info("sandboxId a/b?%ü", get_file_info_most()).map(drop)
+                api
+                    .get_file_info("sandboxId a/b?%ü", get_file_info_most())
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"},\"query\":{\"path\":\"path &=+%ü\"}}",
         },
@@ -278,10 +300,12 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::CreateFolder,
         least: Way {
             call: |api| Box::pin(async move {
-                api.create_folder("sandboxId-1", create_folder_least()).await.map(drop)
+                api.create_folder("sandboxId-1", create_folder_least())
+                    .await
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.create_folder("sandboxId-1", create_folder_least()).map(drop)
+                api.create_folder("sandboxId-1", create_folder_least()).map(Made::of)
             },
             sent: "{\"body\":{\"path\":\"path \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
@@ -289,10 +313,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.create_folder("sandboxId a/b?%ü", create_folder_most())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.create_folder("sandboxId a/b?%ü", create_folder_most()).map(drop)
+                api
+                    .create_folder("sandboxId a/b?%ü", create_folder_most())
+                    .map(Made::of)
             },
             sent: "{\"body\":{\"mode\":\"0644\",\"path\":\"path \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
@@ -302,17 +328,19 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::MoveFile,
         least: Way {
             call: |api| Box::pin(async move {
-                api.move_file("sandboxId-1", move_file_least()).await.map(drop)
+                api.move_file("sandboxId-1", move_file_least()).await.map(Made::of)
             }),
-            blocking: |api| api.move_file("sandboxId-1", move_file_least()).map(drop),
+            blocking: |api| {
+                api.move_file("sandboxId-1", move_file_least()).map(Made::of)
+            },
             sent: "{\"body\":{\"destination\":\"destination \\\"\\\\ü\\n\",\"source\":\"source \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.move_file("sandboxId a/b?%ü", move_file_most()).await.map(drop)
+                api.move_file("sandboxId a/b?%ü", move_file_most()).await.map(Made::of)
             }),
             blocking: |api| {
-                api.move_file("sandboxId a/b?%ü", move_file_most()).map(drop)
+                api.move_file("sandboxId a/b?%ü", move_file_most()).map(Made::of)
             },
             sent: "{\"body\":{\"destination\":\"destination \\\"\\\\ü\\n\",\"overwrite\":true,\"source\":\"source \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
@@ -324,12 +352,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.set_file_permissions("sandboxId-1", set_file_permissions_least())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
                     .set_file_permissions("sandboxId-1", set_file_permissions_least())
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"body\":{\"mode\":\"0644\",\"path\":\"path \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
@@ -340,7 +368,7 @@ pub(super) const CALLS: &[Drive] = &[
                         set_file_permissions_most(),
                     )
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
@@ -348,7 +376,7 @@ pub(super) const CALLS: &[Drive] = &[
                         "sandboxId a/b?%ü",
                         set_file_permissions_most(),
                     )
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"body\":{\"mode\":\"0644\",\"path\":\"path \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
@@ -358,10 +386,10 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::SearchFiles,
         least: Way {
             call: |api| Box::pin(async move {
-                api.search_files("sandboxId-1", search_files_least()).await.map(drop)
+                api.search_files("sandboxId-1", search_files_least()).await.map(Made::of)
             }),
             blocking: |api| {
-                api.search_files("sandboxId-1", search_files_least()).map(drop)
+                api.search_files("sandboxId-1", search_files_least()).map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"},\"query\":{\"pattern\":\"pattern &=+%ü\"}}",
         },
@@ -369,10 +397,10 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.search_files("sandboxId a/b?%ü", search_files_most())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.search_files("sandboxId a/b?%ü", search_files_most()).map(drop)
+                api.search_files("sandboxId a/b?%ü", search_files_most()).map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"},\"query\":{\"path\":\"path &=+%ü\",\"pattern\":\"pattern &=+%ü\"}}",
         },
@@ -382,10 +410,12 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::FindInFiles,
         least: Way {
             call: |api| Box::pin(async move {
-                api.find_in_files("sandboxId-1", find_in_files_least()).await.map(drop)
+                api.find_in_files("sandboxId-1", find_in_files_least())
+                    .await
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.find_in_files("sandboxId-1", find_in_files_least()).map(drop)
+                api.find_in_files("sandboxId-1", find_in_files_least()).map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"},\"query\":{\"pattern\":\"pattern &=+%ü\"}}",
         },
@@ -393,10 +423,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.find_in_files("sandboxId a/b?%ü", find_in_files_most())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.find_in_files("sandboxId a/b?%ü", find_in_files_most()).map(drop)
+                api
+                    .find_in_files("sandboxId a/b?%ü", find_in_files_most())
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"},\"query\":{\"path\":\"path &=+%ü\",\"pattern\":\"pattern &=+%ü\",\"regex\":true}}",
         },
@@ -408,10 +440,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.replace_in_files("sandboxId-1", replace_in_files_least())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.replace_in_files("sandboxId-1", replace_in_files_least()).map(drop)
+                api
+                    .replace_in_files("sandboxId-1", replace_in_files_least())
+                    .map(Made::of)
             },
             sent: "{\"body\":{\"newValue\":\"newValue \\\"\\\\ü\\n\",\"paths\":[\"paths 0 \\\"\\\\ü\\n\"],\"pattern\":\"pattern \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
@@ -419,12 +453,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.replace_in_files("sandboxId a/b?%ü", replace_in_files_most())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
                     .replace_in_files("sandboxId a/b?%ü", replace_in_files_most())
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"body\":{\"newValue\":\"newValue \\\"\\\\ü\\n\",\"paths\":[\"paths 0 \\\"\\\\ü\\n\",\"paths 1 \\\"\\\\ü\\n\"],\"pattern\":\"pattern \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
@@ -436,10 +470,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.create_upload_url("sandboxId-1", create_upload_url_least())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.create_upload_url("sandboxId-1", create_upload_url_least()).map(drop)
+                api
+                    .create_upload_url("sandboxId-1", create_upload_url_least())
+                    .map(Made::of)
             },
             sent: "{\"body\":{\"path\":\"path \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
@@ -447,12 +483,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.create_upload_url("sandboxId a/b?%ü", create_upload_url_most())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
                     .create_upload_url("sandboxId a/b?%ü", create_upload_url_most())
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"body\":{\"path\":\"path \\\"\\\\ü\\n\",\"ttlSeconds\":9},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
@@ -464,12 +500,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.create_download_url("sandboxId-1", create_download_url_least())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
                     .create_download_url("sandboxId-1", create_download_url_least())
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"body\":{\"path\":\"path \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
@@ -477,12 +513,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.create_download_url("sandboxId a/b?%ü", create_download_url_most())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
                     .create_download_url("sandboxId a/b?%ü", create_download_url_most())
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"body\":{\"path\":\"path \\\"\\\\ü\\n\",\"ttlSeconds\":9},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },

@@ -3,7 +3,7 @@
 //! Calls of every operation: hosting.
 
 use sandboxer::{models, operations::Operation};
-use crate::drive::{Drive, Way};
+use crate::drive::{Drive, Made, Way};
 fn desktop_least() -> models::DesktopParams {
     models::DesktopParams::new()
 }
@@ -47,16 +47,18 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Desktop,
         least: Way {
             call: |api| Box::pin(async move {
-                api.desktop("sandboxId-1", desktop_least()).await.map(drop)
+                api.desktop("sandboxId-1", desktop_least()).await.map(Made::of)
             }),
-            blocking: |api| api.desktop("sandboxId-1", desktop_least()).map(drop),
+            blocking: |api| api.desktop("sandboxId-1", desktop_least()).map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.desktop("sandboxId a/b?%ü", desktop_most()).await.map(drop)
+                api.desktop("sandboxId a/b?%ü", desktop_most()).await.map(Made::of)
             }),
-            blocking: |api| api.desktop("sandboxId a/b?%ü", desktop_most()).map(drop),
+            blocking: |api| {
+                api.desktop("sandboxId a/b?%ü", desktop_most()).map(Made::of)
+            },
             sent: "{\"body\":{\"publicAccess\":true},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"},\"query\":{\"theme\":\"light\",\"vnc\":1}}",
         },
         others: &[],
@@ -65,16 +67,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::ListHostedPorts,
         least: Way {
             call: |api| Box::pin(async move {
-                api.list_hosted_ports("sandboxId-1").await.map(drop)
+                api.list_hosted_ports("sandboxId-1").await.map(Made::of)
             }),
-            blocking: |api| api.list_hosted_ports("sandboxId-1").map(drop),
+            blocking: |api| api.list_hosted_ports("sandboxId-1").map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.list_hosted_ports("sandboxId a/b?%ü").await.map(drop)
+                api.list_hosted_ports("sandboxId a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.list_hosted_ports("sandboxId a/b?%ü").map(drop),
+            blocking: |api| api.list_hosted_ports("sandboxId a/b?%ü").map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
         others: &[],
@@ -83,17 +85,19 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::HostPort,
         least: Way {
             call: |api| Box::pin(async move {
-                api.host_port("sandboxId-1", host_port_least()).await.map(drop)
+                api.host_port("sandboxId-1", host_port_least()).await.map(Made::of)
             }),
-            blocking: |api| api.host_port("sandboxId-1", host_port_least()).map(drop),
+            blocking: |api| {
+                api.host_port("sandboxId-1", host_port_least()).map(Made::of)
+            },
             sent: "{\"body\":{\"port\":8},\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.host_port("sandboxId a/b?%ü", host_port_most()).await.map(drop)
+                api.host_port("sandboxId a/b?%ü", host_port_most()).await.map(Made::of)
             }),
             blocking: |api| {
-                api.host_port("sandboxId a/b?%ü", host_port_most()).map(drop)
+                api.host_port("sandboxId a/b?%ü", host_port_most()).map(Made::of)
             },
             sent: "{\"body\":{\"localhost\":true,\"port\":8,\"public\":true,\"title\":\"title \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
@@ -103,19 +107,21 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::UnhostPort,
         least: Way {
             call: |api| Box::pin(async move {
-                api.unhost_port("sandboxId-1", unhost_port_least()).await.map(drop)
+                api.unhost_port("sandboxId-1", unhost_port_least()).await.map(Made::of)
             }),
             blocking: |api| {
-                api.unhost_port("sandboxId-1", unhost_port_least()).map(drop)
+                api.unhost_port("sandboxId-1", unhost_port_least()).map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"},\"query\":{\"port\":8}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.unhost_port("sandboxId a/b?%ü", unhost_port_most()).await.map(drop)
+                api.unhost_port("sandboxId a/b?%ü", unhost_port_most())
+                    .await
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.unhost_port("sandboxId a/b?%ü", unhost_port_most()).map(drop)
+                api.unhost_port("sandboxId a/b?%ü", unhost_port_most()).map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"},\"query\":{\"port\":8}}",
         },
@@ -125,16 +131,18 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::SshKey,
         least: Way {
             call: |api| Box::pin(async move {
-                api.ssh_key("sandboxId-1", ssh_key_least()).await.map(drop)
+                api.ssh_key("sandboxId-1", ssh_key_least()).await.map(Made::of)
             }),
-            blocking: |api| api.ssh_key("sandboxId-1", ssh_key_least()).map(drop),
+            blocking: |api| api.ssh_key("sandboxId-1", ssh_key_least()).map(Made::of),
             sent: "{\"body\":{\"key\":\"key \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.ssh_key("sandboxId a/b?%ü", ssh_key_most()).await.map(drop)
+                api.ssh_key("sandboxId a/b?%ü", ssh_key_most()).await.map(Made::of)
             }),
-            blocking: |api| api.ssh_key("sandboxId a/b?%ü", ssh_key_most()).map(drop),
+            blocking: |api| {
+                api.ssh_key("sandboxId a/b?%ü", ssh_key_most()).map(Made::of)
+            },
             sent: "{\"body\":{\"key\":\"key \\\"\\\\ü\\n\"},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
         others: &[],

@@ -3,7 +3,7 @@
 //! Calls of every operation: keys.
 
 use sandboxer::{models, operations::Operation};
-use crate::drive::{Drive, Way};
+use crate::drive::{Drive, Made, Way};
 fn create_scoped_api_key_least() -> models::CreateScopedApiKeyRequest {
     models::CreateScopedApiKeyRequest::new()
 }
@@ -34,13 +34,13 @@ pub(super) const CALLS: &[Drive] = &[
     Drive {
         operation: Operation::ApiKeys,
         least: Way {
-            call: |api| Box::pin(async move { api.api_keys().await.map(drop) }),
-            blocking: |api| api.api_keys().map(drop),
+            call: |api| Box::pin(async move { api.api_keys().await.map(Made::of) }),
+            blocking: |api| api.api_keys().map(Made::of),
             sent: "{\"path\":{}}",
         },
         most: Way {
-            call: |api| Box::pin(async move { api.api_keys().await.map(drop) }),
-            blocking: |api| api.api_keys().map(drop),
+            call: |api| Box::pin(async move { api.api_keys().await.map(Made::of) }),
+            blocking: |api| api.api_keys().map(Made::of),
             sent: "{\"path\":{}}",
         },
         others: &[],
@@ -49,19 +49,23 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::CreateScopedApiKey,
         least: Way {
             call: |api| Box::pin(async move {
-                api.create_scoped_api_key(create_scoped_api_key_least()).await.map(drop)
+                api.create_scoped_api_key(create_scoped_api_key_least())
+                    .await
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.create_scoped_api_key(create_scoped_api_key_least()).map(drop)
+                api.create_scoped_api_key(create_scoped_api_key_least()).map(Made::of)
             },
             sent: "{\"path\":{}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.create_scoped_api_key(create_scoped_api_key_most()).await.map(drop)
+                api.create_scoped_api_key(create_scoped_api_key_most())
+                    .await
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.create_scoped_api_key(create_scoped_api_key_most()).map(drop)
+                api.create_scoped_api_key(create_scoped_api_key_most()).map(Made::of)
             },
             sent: "{\"body\":{\"actions\":[\"actions 0 \\\"\\\\ü\\n\",\"actions 1 \\\"\\\\ü\\n\"],\"environmentIds\":[\"environmentIds 0 \\\"\\\\ü\\n\",\"environmentIds 1 \\\"\\\\ü\\n\"],\"name\":\"name \\\"\\\\ü\\n\",\"preset\":\"read-only\",\"sandboxIds\":[\"sandboxIds 0 \\\"\\\\ü\\n\",\"sandboxIds 1 \\\"\\\\ü\\n\"],\"ttl\":\"90d\"},\"path\":{}}",
         },
@@ -71,16 +75,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::RevokeApiKey,
         least: Way {
             call: |api| Box::pin(async move {
-                api.revoke_api_key("apiKeyId-1").await.map(drop)
+                api.revoke_api_key("apiKeyId-1").await.map(Made::of)
             }),
-            blocking: |api| api.revoke_api_key("apiKeyId-1").map(drop),
+            blocking: |api| api.revoke_api_key("apiKeyId-1").map(Made::of),
             sent: "{\"path\":{\"apiKeyId\":\"apiKeyId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.revoke_api_key("apiKeyId a/b?%ü").await.map(drop)
+                api.revoke_api_key("apiKeyId a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.revoke_api_key("apiKeyId a/b?%ü").map(drop),
+            blocking: |api| api.revoke_api_key("apiKeyId a/b?%ü").map(Made::of),
             sent: "{\"path\":{\"apiKeyId\":\"apiKeyId a/b?%ü\"}}",
         },
         others: &[],
@@ -89,16 +93,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::RotateApiKey,
         least: Way {
             call: |api| Box::pin(async move {
-                api.rotate_api_key("apiKeyId-1").await.map(drop)
+                api.rotate_api_key("apiKeyId-1").await.map(Made::of)
             }),
-            blocking: |api| api.rotate_api_key("apiKeyId-1").map(drop),
+            blocking: |api| api.rotate_api_key("apiKeyId-1").map(Made::of),
             sent: "{\"path\":{\"apiKeyId\":\"apiKeyId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.rotate_api_key("apiKeyId a/b?%ü").await.map(drop)
+                api.rotate_api_key("apiKeyId a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.rotate_api_key("apiKeyId a/b?%ü").map(drop),
+            blocking: |api| api.rotate_api_key("apiKeyId a/b?%ü").map(Made::of),
             sent: "{\"path\":{\"apiKeyId\":\"apiKeyId a/b?%ü\"}}",
         },
         others: &[],
@@ -107,16 +111,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::ApiKeyUsage,
         least: Way {
             call: |api| Box::pin(async move {
-                api.api_key_usage("apiKeyId-1").await.map(drop)
+                api.api_key_usage("apiKeyId-1").await.map(Made::of)
             }),
-            blocking: |api| api.api_key_usage("apiKeyId-1").map(drop),
+            blocking: |api| api.api_key_usage("apiKeyId-1").map(Made::of),
             sent: "{\"path\":{\"apiKeyId\":\"apiKeyId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.api_key_usage("apiKeyId a/b?%ü").await.map(drop)
+                api.api_key_usage("apiKeyId a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.api_key_usage("apiKeyId a/b?%ü").map(drop),
+            blocking: |api| api.api_key_usage("apiKeyId a/b?%ü").map(Made::of),
             sent: "{\"path\":{\"apiKeyId\":\"apiKeyId a/b?%ü\"}}",
         },
         others: &[],

@@ -3,7 +3,7 @@
 //! Calls of every operation: monitoring.
 
 use sandboxer::{models, operations::Operation};
-use crate::drive::{Drive, Way};
+use crate::drive::{Drive, Made, Way};
 fn metrics_summary_least() -> models::MetricsSummaryParams {
     models::MetricsSummaryParams::new()
 }
@@ -27,16 +27,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::MetricsSummary,
         least: Way {
             call: |api| Box::pin(async move {
-                api.metrics_summary(metrics_summary_least()).await.map(drop)
+                api.metrics_summary(metrics_summary_least()).await.map(Made::of)
             }),
-            blocking: |api| api.metrics_summary(metrics_summary_least()).map(drop),
+            blocking: |api| api.metrics_summary(metrics_summary_least()).map(Made::of),
             sent: "{\"path\":{}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.metrics_summary(metrics_summary_most()).await.map(drop)
+                api.metrics_summary(metrics_summary_most()).await.map(Made::of)
             }),
-            blocking: |api| api.metrics_summary(metrics_summary_most()).map(drop),
+            blocking: |api| api.metrics_summary(metrics_summary_most()).map(Made::of),
             sent: "{\"path\":{},\"query\":{\"ids\":\"ids &=+%ü\",\"window\":\"24h\"}}",
         },
         others: &[],
@@ -45,16 +45,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Stats,
         least: Way {
             call: |api| Box::pin(async move {
-                api.stats("sandboxId-1").await.map(drop)
+                api.stats("sandboxId-1").await.map(Made::of)
             }),
-            blocking: |api| api.stats("sandboxId-1").map(drop),
+            blocking: |api| api.stats("sandboxId-1").map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.stats("sandboxId a/b?%ü").await.map(drop)
+                api.stats("sandboxId a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.stats("sandboxId a/b?%ü").map(drop),
+            blocking: |api| api.stats("sandboxId a/b?%ü").map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
         others: &[],
@@ -63,16 +63,18 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Metrics,
         least: Way {
             call: |api| Box::pin(async move {
-                api.metrics("sandboxId-1", metrics_least()).await.map(drop)
+                api.metrics("sandboxId-1", metrics_least()).await.map(Made::of)
             }),
-            blocking: |api| api.metrics("sandboxId-1", metrics_least()).map(drop),
+            blocking: |api| api.metrics("sandboxId-1", metrics_least()).map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.metrics("sandboxId a/b?%ü", metrics_most()).await.map(drop)
+                api.metrics("sandboxId a/b?%ü", metrics_most()).await.map(Made::of)
             }),
-            blocking: |api| api.metrics("sandboxId a/b?%ü", metrics_most()).map(drop),
+            blocking: |api| {
+                api.metrics("sandboxId a/b?%ü", metrics_most()).map(Made::of)
+            },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"},\"query\":{\"window\":\"24h\"}}",
         },
         others: &[],

@@ -3,7 +3,7 @@
 //! Calls of every operation: named-snapshots.
 
 use sandboxer::{models, operations::Operation};
-use crate::drive::{Drive, Way};
+use crate::drive::{Drive, Made, Way};
 fn save_named_snapshot_least() -> models::NamedSnapshotSaveRequest {
     models::NamedSnapshotSaveRequest::new(
         String::from("sandboxId \"\\ü\n"),
@@ -23,16 +23,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::ListNamedSnapshots,
         least: Way {
             call: |api| Box::pin(async move {
-                api.list_named_snapshots().await.map(drop)
+                api.list_named_snapshots().await.map(Made::of)
             }),
-            blocking: |api| api.list_named_snapshots().map(drop),
+            blocking: |api| api.list_named_snapshots().map(Made::of),
             sent: "{\"path\":{}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.list_named_snapshots().await.map(drop)
+                api.list_named_snapshots().await.map(Made::of)
             }),
-            blocking: |api| api.list_named_snapshots().map(drop),
+            blocking: |api| api.list_named_snapshots().map(Made::of),
             sent: "{\"path\":{}}",
         },
         others: &[],
@@ -41,19 +41,19 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::SaveNamedSnapshot,
         least: Way {
             call: |api| Box::pin(async move {
-                api.save_named_snapshot(save_named_snapshot_least()).await.map(drop)
+                api.save_named_snapshot(save_named_snapshot_least()).await.map(Made::of)
             }),
             blocking: |api| {
-                api.save_named_snapshot(save_named_snapshot_least()).map(drop)
+                api.save_named_snapshot(save_named_snapshot_least()).map(Made::of)
             },
             sent: "{\"body\":{\"name\":\"sample\",\"sandboxId\":\"sandboxId \\\"\\\\ü\\n\"},\"path\":{}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.save_named_snapshot(save_named_snapshot_most()).await.map(drop)
+                api.save_named_snapshot(save_named_snapshot_most()).await.map(Made::of)
             }),
             blocking: |api| {
-                api.save_named_snapshot(save_named_snapshot_most()).map(drop)
+                api.save_named_snapshot(save_named_snapshot_most()).map(Made::of)
             },
             sent: "{\"body\":{\"name\":\"sample\",\"sandboxId\":\"sandboxId \\\"\\\\ü\\n\"},\"path\":{}}",
         },
@@ -63,16 +63,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::GetNamedSnapshot,
         least: Way {
             call: |api| Box::pin(async move {
-                api.get_named_snapshot("name-1").await.map(drop)
+                api.get_named_snapshot("name-1").await.map(Made::of)
             }),
-            blocking: |api| api.get_named_snapshot("name-1").map(drop),
+            blocking: |api| api.get_named_snapshot("name-1").map(Made::of),
             sent: "{\"path\":{\"name\":\"name-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.get_named_snapshot("name a/b?%ü").await.map(drop)
+                api.get_named_snapshot("name a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.get_named_snapshot("name a/b?%ü").map(drop),
+            blocking: |api| api.get_named_snapshot("name a/b?%ü").map(Made::of),
             sent: "{\"path\":{\"name\":\"name a/b?%ü\"}}",
         },
         others: &[],
@@ -81,16 +81,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::DeleteNamedSnapshot,
         least: Way {
             call: |api| Box::pin(async move {
-                api.delete_named_snapshot("name-1").await.map(drop)
+                api.delete_named_snapshot("name-1").await.map(Made::of)
             }),
-            blocking: |api| api.delete_named_snapshot("name-1").map(drop),
+            blocking: |api| api.delete_named_snapshot("name-1").map(Made::of),
             sent: "{\"path\":{\"name\":\"name-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.delete_named_snapshot("name a/b?%ü").await.map(drop)
+                api.delete_named_snapshot("name a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.delete_named_snapshot("name a/b?%ü").map(drop),
+            blocking: |api| api.delete_named_snapshot("name a/b?%ü").map(Made::of),
             sent: "{\"path\":{\"name\":\"name a/b?%ü\"}}",
         },
         others: &[],
@@ -99,16 +99,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::ListSnapshotShares,
         least: Way {
             call: |api| Box::pin(async move {
-                api.list_snapshot_shares("name-1").await.map(drop)
+                api.list_snapshot_shares("name-1").await.map(Made::of)
             }),
-            blocking: |api| api.list_snapshot_shares("name-1").map(drop),
+            blocking: |api| api.list_snapshot_shares("name-1").map(Made::of),
             sent: "{\"path\":{\"name\":\"name-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.list_snapshot_shares("name a/b?%ü").await.map(drop)
+                api.list_snapshot_shares("name a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.list_snapshot_shares("name a/b?%ü").map(drop),
+            blocking: |api| api.list_snapshot_shares("name a/b?%ü").map(Made::of),
             sent: "{\"path\":{\"name\":\"name a/b?%ü\"}}",
         },
         others: &[],
@@ -117,16 +117,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::CreateSnapshotShare,
         least: Way {
             call: |api| Box::pin(async move {
-                api.create_snapshot_share("name-1").await.map(drop)
+                api.create_snapshot_share("name-1").await.map(Made::of)
             }),
-            blocking: |api| api.create_snapshot_share("name-1").map(drop),
+            blocking: |api| api.create_snapshot_share("name-1").map(Made::of),
             sent: "{\"path\":{\"name\":\"name-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.create_snapshot_share("name a/b?%ü").await.map(drop)
+                api.create_snapshot_share("name a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.create_snapshot_share("name a/b?%ü").map(drop),
+            blocking: |api| api.create_snapshot_share("name a/b?%ü").map(Made::of),
             sent: "{\"path\":{\"name\":\"name a/b?%ü\"}}",
         },
         others: &[],
@@ -135,19 +135,23 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::RevokeSnapshotShare,
         least: Way {
             call: |api| Box::pin(async move {
-                api.revoke_snapshot_share("name-1", "shareId-1").await.map(drop)
+                api.revoke_snapshot_share("name-1", "shareId-1").await.map(Made::of)
             }),
-            blocking: |api| api.revoke_snapshot_share("name-1", "shareId-1").map(drop),
+            blocking: |api| {
+                api.revoke_snapshot_share("name-1", "shareId-1").map(Made::of)
+            },
             sent: "{\"path\":{\"name\":\"name-1\",\"shareId\":\"shareId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
                 api.revoke_snapshot_share("name a/b?%ü", "shareId a/b?%ü")
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.revoke_snapshot_share("name a/b?%ü", "shareId a/b?%ü").map(drop)
+                api
+                    .revoke_snapshot_share("name a/b?%ü", "shareId a/b?%ü")
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"name\":\"name a/b?%ü\",\"shareId\":\"shareId a/b?%ü\"}}",
         },

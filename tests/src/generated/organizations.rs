@@ -3,7 +3,7 @@
 //! Calls of every operation: organizations.
 
 use sandboxer::{models, operations::Operation};
-use crate::drive::{Drive, Way};
+use crate::drive::{Drive, Made, Way};
 fn create_organization_least() -> models::CreateOrganizationRequest {
     models::CreateOrganizationRequest::new(String::from("name \"\\ü\n"))
 }
@@ -25,16 +25,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::ListOrganizations,
         least: Way {
             call: |api| Box::pin(async move {
-                api.list_organizations().await.map(drop)
+                api.list_organizations().await.map(Made::of)
             }),
-            blocking: |api| api.list_organizations().map(drop),
+            blocking: |api| api.list_organizations().map(Made::of),
             sent: "{\"path\":{}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.list_organizations().await.map(drop)
+                api.list_organizations().await.map(Made::of)
             }),
-            blocking: |api| api.list_organizations().map(drop),
+            blocking: |api| api.list_organizations().map(Made::of),
             sent: "{\"path\":{}}",
         },
         others: &[],
@@ -43,19 +43,19 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::CreateOrganization,
         least: Way {
             call: |api| Box::pin(async move {
-                api.create_organization(create_organization_least()).await.map(drop)
+                api.create_organization(create_organization_least()).await.map(Made::of)
             }),
             blocking: |api| {
-                api.create_organization(create_organization_least()).map(drop)
+                api.create_organization(create_organization_least()).map(Made::of)
             },
             sent: "{\"body\":{\"name\":\"name \\\"\\\\ü\\n\"},\"path\":{}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.create_organization(create_organization_most()).await.map(drop)
+                api.create_organization(create_organization_most()).await.map(Made::of)
             }),
             blocking: |api| {
-                api.create_organization(create_organization_most()).map(drop)
+                api.create_organization(create_organization_most()).map(Made::of)
             },
             sent: "{\"body\":{\"name\":\"name \\\"\\\\ü\\n\"},\"path\":{}}",
         },
@@ -67,10 +67,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.set_active_organization(set_active_organization_least())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.set_active_organization(set_active_organization_least()).map(drop)
+                api
+                    .set_active_organization(set_active_organization_least())
+                    .map(Made::of)
             },
             sent: "{\"body\":{\"org\":null},\"path\":{}}",
         },
@@ -78,10 +80,10 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.set_active_organization(set_active_organization_most())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.set_active_organization(set_active_organization_most()).map(drop)
+                api.set_active_organization(set_active_organization_most()).map(Made::of)
             },
             sent: "{\"body\":{\"org\":\"org \\\"\\\\ü\\n\"},\"path\":{}}",
         },
@@ -91,16 +93,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::OrgMembers,
         least: Way {
             call: |api| Box::pin(async move {
-                api.org_members("orgId-1").await.map(drop)
+                api.org_members("orgId-1").await.map(Made::of)
             }),
-            blocking: |api| api.org_members("orgId-1").map(drop),
+            blocking: |api| api.org_members("orgId-1").map(Made::of),
             sent: "{\"path\":{\"orgId\":\"orgId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.org_members("orgId a/b?%ü").await.map(drop)
+                api.org_members("orgId a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.org_members("orgId a/b?%ü").map(drop),
+            blocking: |api| api.org_members("orgId a/b?%ü").map(Made::of),
             sent: "{\"path\":{\"orgId\":\"orgId a/b?%ü\"}}",
         },
         others: &[],

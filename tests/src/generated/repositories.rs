@@ -3,7 +3,7 @@
 //! Calls of every operation: repositories.
 
 use sandboxer::{models, operations::Operation};
-use crate::drive::{Drive, Way};
+use crate::drive::{Drive, Made, Way};
 fn repos_least() -> models::ReposParams {
     models::ReposParams::new()
 }
@@ -32,14 +32,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Repos,
         least: Way {
             call: |api| Box::pin(async move {
-                api.repos(repos_least()).await.map(drop)
+                api.repos(repos_least()).await.map(Made::of)
             }),
-            blocking: |api| api.repos(repos_least()).map(drop),
+            blocking: |api| api.repos(repos_least()).map(Made::of),
             sent: "{\"path\":{}}",
         },
         most: Way {
-            call: |api| Box::pin(async move { api.repos(repos_most()).await.map(drop) }),
-            blocking: |api| api.repos(repos_most()).map(drop),
+            call: |api| Box::pin(async move {
+                api.repos(repos_most()).await.map(Made::of)
+            }),
+            blocking: |api| api.repos(repos_most()).map(Made::of),
             sent: "{\"path\":{},\"query\":{\"cursor\":\"cursor &=+%ü\",\"limit\":9,\"q\":\"q &=+%ü\",\"selected\":true,\"sort\":\"asc\",\"sync\":true}}",
         },
         others: &[],
@@ -48,16 +50,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::SelectRepo,
         least: Way {
             call: |api| Box::pin(async move {
-                api.select_repo(select_repo_least()).await.map(drop)
+                api.select_repo(select_repo_least()).await.map(Made::of)
             }),
-            blocking: |api| api.select_repo(select_repo_least()).map(drop),
+            blocking: |api| api.select_repo(select_repo_least()).map(Made::of),
             sent: "{\"body\":{\"repositoryId\":\"repositoryId \\\"\\\\ü\\n\"},\"path\":{}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.select_repo(select_repo_most()).await.map(drop)
+                api.select_repo(select_repo_most()).await.map(Made::of)
             }),
-            blocking: |api| api.select_repo(select_repo_most()).map(drop),
+            blocking: |api| api.select_repo(select_repo_most()).map(Made::of),
             sent: "{\"body\":{\"baseBranch\":\"baseBranch \\\"\\\\ü\\n\",\"repositoryId\":\"repositoryId \\\"\\\\ü\\n\"},\"path\":{}}",
         },
         others: &[],

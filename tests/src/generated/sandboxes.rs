@@ -3,7 +3,7 @@
 //! Calls of every operation: sandboxes.
 
 use sandboxer::{models, operations::Operation};
-use crate::drive::{Drive, Way};
+use crate::drive::{Drive, Made, Way};
 fn sandboxes_least() -> models::SandboxesParams {
     models::SandboxesParams::new()
 }
@@ -146,16 +146,18 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::GetDeletionOperation,
         least: Way {
             call: |api| Box::pin(async move {
-                api.get_deletion_operation("operationId-1").await.map(drop)
+                api.get_deletion_operation("operationId-1").await.map(Made::of)
             }),
-            blocking: |api| api.get_deletion_operation("operationId-1").map(drop),
+            blocking: |api| api.get_deletion_operation("operationId-1").map(Made::of),
             sent: "{\"path\":{\"operationId\":\"operationId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.get_deletion_operation("operationId a/b?%ü").await.map(drop)
+                api.get_deletion_operation("operationId a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.get_deletion_operation("operationId a/b?%ü").map(drop),
+            blocking: |api| {
+                api.get_deletion_operation("operationId a/b?%ü").map(Made::of)
+            },
             sent: "{\"path\":{\"operationId\":\"operationId a/b?%ü\"}}",
         },
         others: &[],
@@ -164,16 +166,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Sandboxes,
         least: Way {
             call: |api| Box::pin(async move {
-                api.sandboxes(sandboxes_least()).await.map(drop)
+                api.sandboxes(sandboxes_least()).await.map(Made::of)
             }),
-            blocking: |api| api.sandboxes(sandboxes_least()).map(drop),
+            blocking: |api| api.sandboxes(sandboxes_least()).map(Made::of),
             sent: "{\"path\":{}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.sandboxes(sandboxes_most()).await.map(drop)
+                api.sandboxes(sandboxes_most()).await.map(Made::of)
             }),
-            blocking: |api| api.sandboxes(sandboxes_most()).map(drop),
+            blocking: |api| api.sandboxes(sandboxes_most()).map(Made::of),
             sent: "{\"path\":{},\"query\":{\"cursor\":\"cursor &=+%ü\",\"limit\":9,\"org\":\"org &=+%ü\",\"sort\":\"asc\",\"state\":\"state &=+%ü\"}}",
         },
         others: &[],
@@ -182,16 +184,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Create,
         least: Way {
             call: |api| Box::pin(async move {
-                api.create(create_least()).await.map(drop)
+                api.create(create_least()).await.map(Made::of)
             }),
-            blocking: |api| api.create(create_least()).map(drop),
+            blocking: |api| api.create(create_least()).map(Made::of),
             sent: "{\"path\":{}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.create(create_most()).await.map(drop)
+                api.create(create_most()).await.map(Made::of)
             }),
-            blocking: |api| api.create(create_most()).map(drop),
+            blocking: |api| api.create(create_most()).map(Made::of),
             sent: "{\"body\":{\"env\":{\"CI\":\"1\",\"GREETING\":\"it's \\\"me\\\"\"},\"environment\":\"environment \\\"\\\\ü\\n\",\"failFast\":true,\"from\":\"from \\\"\\\\ü\\n\",\"monitoring\":true,\"noEnv\":true,\"org\":\"org \\\"\\\\ü\\n\",\"setupScript\":\"setupScript \\\"\\\\ü\\n\",\"snapshots\":true,\"teamId\":\"teamId \\\"\\\\ü\\n\",\"ttlSeconds\":9,\"type\":\"small\"},\"path\":{}}",
         },
         others: &[
@@ -199,9 +201,9 @@ pub(super) const CALLS: &[Drive] = &[
                 sandboxer::Dialect::Boat,
                 Way {
                     call: |api| Box::pin(async move {
-                        api.create(create_most_boat()).await.map(drop)
+                        api.create(create_most_boat()).await.map(Made::of)
                     }),
-                    blocking: |api| api.create(create_most_boat()).map(drop),
+                    blocking: |api| api.create(create_most_boat()).map(Made::of),
                     sent: "{\"body\":{\"count\":21,\"env\":{\"CI\":\"1\",\"GREETING\":\"it's \\\"me\\\"\"},\"environment\":\"environment \\\"\\\\ü\\n\",\"failFast\":true,\"files\":[{\"content\":\"content \\\"\\\\ü\\n\",\"encoding\":\"base64\",\"path\":\"path \\\"\\\\ü\\n\"},{\"content\":\"content \\\"\\\\ü\\n\",\"encoding\":\"base64\",\"path\":\"path \\\"\\\\ü\\n\"}],\"from\":\"from \\\"\\\\ü\\n\",\"hostedPorts\":[{\"localhost\":true,\"port\":8,\"public\":true,\"title\":\"title \\\"\\\\ü\\n\"},{\"localhost\":true,\"port\":8,\"public\":true,\"title\":\"title \\\"\\\\ü\\n\"}],\"monitoring\":true,\"name\":\"name \\\"\\\\ü\\n\",\"noEnv\":true,\"org\":\"org \\\"\\\\ü\\n\",\"setupScript\":\"setupScript \\\"\\\\ü\\n\",\"snapshots\":true,\"teamId\":\"teamId \\\"\\\\ü\\n\",\"ttlSeconds\":9,\"type\":\"small\",\"visibility\":\"private\"},\"path\":{}}",
                 },
             ),
@@ -210,15 +212,17 @@ pub(super) const CALLS: &[Drive] = &[
     Drive {
         operation: Operation::Get,
         least: Way {
-            call: |api| Box::pin(async move { api.get("sandboxId-1").await.map(drop) }),
-            blocking: |api| api.get("sandboxId-1").map(drop),
+            call: |api| Box::pin(async move {
+                api.get("sandboxId-1").await.map(Made::of)
+            }),
+            blocking: |api| api.get("sandboxId-1").map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.get("sandboxId a/b?%ü").await.map(drop)
+                api.get("sandboxId a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.get("sandboxId a/b?%ü").map(drop),
+            blocking: |api| api.get("sandboxId a/b?%ü").map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
         others: &[],
@@ -227,16 +231,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Update,
         least: Way {
             call: |api| Box::pin(async move {
-                api.update("sandboxId-1", update_least()).await.map(drop)
+                api.update("sandboxId-1", update_least()).await.map(Made::of)
             }),
-            blocking: |api| api.update("sandboxId-1", update_least()).map(drop),
+            blocking: |api| api.update("sandboxId-1", update_least()).map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.update("sandboxId a/b?%ü", update_most()).await.map(drop)
+                api.update("sandboxId a/b?%ü", update_most()).await.map(Made::of)
             }),
-            blocking: |api| api.update("sandboxId a/b?%ü", update_most()).map(drop),
+            blocking: |api| api.update("sandboxId a/b?%ü", update_most()).map(Made::of),
             sent: "{\"body\":{\"name\":\"name \\\"\\\\ü\\n\",\"subdomain\":\"sample\",\"ttlSeconds\":9},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
         others: &[],
@@ -245,10 +249,12 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::DeleteSandbox,
         least: Way {
             call: |api| Box::pin(async move {
-                api.delete_sandbox("sandboxId-1", delete_sandbox_least()).await.map(drop)
+                api.delete_sandbox("sandboxId-1", delete_sandbox_least())
+                    .await
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.delete_sandbox("sandboxId-1", delete_sandbox_least()).map(drop)
+                api.delete_sandbox("sandboxId-1", delete_sandbox_least()).map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
@@ -256,10 +262,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.delete_sandbox("sandboxId a/b?%ü", delete_sandbox_most())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.delete_sandbox("sandboxId a/b?%ü", delete_sandbox_most()).map(drop)
+                api
+                    .delete_sandbox("sandboxId a/b?%ü", delete_sandbox_most())
+                    .map(Made::of)
             },
             sent: "{\"header\":{\"X-Sandboxer-Confirm-Delete\":\"X-Sandboxer-Confirm-Delete-1\"},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
@@ -269,16 +277,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Stop,
         least: Way {
             call: |api| Box::pin(async move {
-                api.stop("sandboxId-1", stop_least()).await.map(drop)
+                api.stop("sandboxId-1", stop_least()).await.map(Made::of)
             }),
-            blocking: |api| api.stop("sandboxId-1", stop_least()).map(drop),
+            blocking: |api| api.stop("sandboxId-1", stop_least()).map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.stop("sandboxId a/b?%ü", stop_most()).await.map(drop)
+                api.stop("sandboxId a/b?%ü", stop_most()).await.map(Made::of)
             }),
-            blocking: |api| api.stop("sandboxId a/b?%ü", stop_most()).map(drop),
+            blocking: |api| api.stop("sandboxId a/b?%ü", stop_most()).map(Made::of),
             sent: "{\"body\":{\"force\":true},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
         others: &[],
@@ -287,17 +295,17 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::GetStop,
         least: Way {
             call: |api| Box::pin(async move {
-                api.get_stop("sandboxId-1", "stopId-1").await.map(drop)
+                api.get_stop("sandboxId-1", "stopId-1").await.map(Made::of)
             }),
-            blocking: |api| api.get_stop("sandboxId-1", "stopId-1").map(drop),
+            blocking: |api| api.get_stop("sandboxId-1", "stopId-1").map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\",\"stopId\":\"stopId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.get_stop("sandboxId a/b?%ü", "stopId a/b?%ü").await.map(drop)
+                api.get_stop("sandboxId a/b?%ü", "stopId a/b?%ü").await.map(Made::of)
             }),
             blocking: |api| {
-                api.get_stop("sandboxId a/b?%ü", "stopId a/b?%ü").map(drop)
+                api.get_stop("sandboxId a/b?%ü", "stopId a/b?%ü").map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\",\"stopId\":\"stopId a/b?%ü\"}}",
         },
@@ -307,16 +315,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Resume,
         least: Way {
             call: |api| Box::pin(async move {
-                api.resume("sandboxId-1", resume_least()).await.map(drop)
+                api.resume("sandboxId-1", resume_least()).await.map(Made::of)
             }),
-            blocking: |api| api.resume("sandboxId-1", resume_least()).map(drop),
+            blocking: |api| api.resume("sandboxId-1", resume_least()).map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.resume("sandboxId a/b?%ü", resume_most()).await.map(drop)
+                api.resume("sandboxId a/b?%ü", resume_most()).await.map(Made::of)
             }),
-            blocking: |api| api.resume("sandboxId a/b?%ü", resume_most()).map(drop),
+            blocking: |api| api.resume("sandboxId a/b?%ü", resume_most()).map(Made::of),
             sent: "{\"body\":{\"env\":{\"CI\":\"1\",\"GREETING\":\"it's \\\"me\\\"\"},\"environment\":\"environment \\\"\\\\ü\\n\",\"failFast\":true,\"noEnv\":true,\"ttlSeconds\":9,\"type\":\"small\"},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
         others: &[],
@@ -325,16 +333,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Fork,
         least: Way {
             call: |api| Box::pin(async move {
-                api.fork("sandboxId-1", fork_least()).await.map(drop)
+                api.fork("sandboxId-1", fork_least()).await.map(Made::of)
             }),
-            blocking: |api| api.fork("sandboxId-1", fork_least()).map(drop),
+            blocking: |api| api.fork("sandboxId-1", fork_least()).map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.fork("sandboxId a/b?%ü", fork_most()).await.map(drop)
+                api.fork("sandboxId a/b?%ü", fork_most()).await.map(Made::of)
             }),
-            blocking: |api| api.fork("sandboxId a/b?%ü", fork_most()).map(drop),
+            blocking: |api| api.fork("sandboxId a/b?%ü", fork_most()).map(Made::of),
             sent: "{\"body\":{\"env\":{\"CI\":\"1\",\"GREETING\":\"it's \\\"me\\\"\"},\"environment\":\"environment \\\"\\\\ü\\n\",\"failFast\":true,\"monitoring\":true,\"noEnv\":true,\"ttlSeconds\":9,\"type\":\"small\"},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
         others: &[],
@@ -343,16 +351,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Usage,
         least: Way {
             call: |api| Box::pin(async move {
-                api.usage("sandboxId-1", usage_least()).await.map(drop)
+                api.usage("sandboxId-1", usage_least()).await.map(Made::of)
             }),
-            blocking: |api| api.usage("sandboxId-1", usage_least()).map(drop),
+            blocking: |api| api.usage("sandboxId-1", usage_least()).map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.usage("sandboxId a/b?%ü", usage_most()).await.map(drop)
+                api.usage("sandboxId a/b?%ü", usage_most()).await.map(Made::of)
             }),
-            blocking: |api| api.usage("sandboxId a/b?%ü", usage_most()).map(drop),
+            blocking: |api| api.usage("sandboxId a/b?%ü", usage_most()).map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"},\"query\":{\"since\":\"since &=+%ü\",\"until\":\"until &=+%ü\"}}",
         },
         others: &[],
@@ -361,16 +369,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Share,
         least: Way {
             call: |api| Box::pin(async move {
-                api.share("sandboxId-1").await.map(drop)
+                api.share("sandboxId-1").await.map(Made::of)
             }),
-            blocking: |api| api.share("sandboxId-1").map(drop),
+            blocking: |api| api.share("sandboxId-1").map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.share("sandboxId a/b?%ü").await.map(drop)
+                api.share("sandboxId a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.share("sandboxId a/b?%ü").map(drop),
+            blocking: |api| api.share("sandboxId a/b?%ü").map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
         others: &[],
@@ -379,16 +387,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::Recover,
         least: Way {
             call: |api| Box::pin(async move {
-                api.recover("sandboxId-1").await.map(drop)
+                api.recover("sandboxId-1").await.map(Made::of)
             }),
-            blocking: |api| api.recover("sandboxId-1").map(drop),
+            blocking: |api| api.recover("sandboxId-1").map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.recover("sandboxId a/b?%ü").await.map(drop)
+                api.recover("sandboxId a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.recover("sandboxId a/b?%ü").map(drop),
+            blocking: |api| api.recover("sandboxId a/b?%ü").map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
         others: &[],

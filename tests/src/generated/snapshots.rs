@@ -3,7 +3,7 @@
 //! Calls of every operation: snapshots.
 
 use sandboxer::{models, operations::Operation};
-use crate::drive::{Drive, Way};
+use crate::drive::{Drive, Made, Way};
 fn list_snapshots_least() -> models::ListSnapshotsParams {
     models::ListSnapshotsParams::new()
 }
@@ -59,16 +59,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::ListSnapshots,
         least: Way {
             call: |api| Box::pin(async move {
-                api.list_snapshots(list_snapshots_least()).await.map(drop)
+                api.list_snapshots(list_snapshots_least()).await.map(Made::of)
             }),
-            blocking: |api| api.list_snapshots(list_snapshots_least()).map(drop),
+            blocking: |api| api.list_snapshots(list_snapshots_least()).map(Made::of),
             sent: "{\"path\":{}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.list_snapshots(list_snapshots_most()).await.map(drop)
+                api.list_snapshots(list_snapshots_most()).await.map(Made::of)
             }),
-            blocking: |api| api.list_snapshots(list_snapshots_most()).map(drop),
+            blocking: |api| api.list_snapshots(list_snapshots_most()).map(Made::of),
             sent: "{\"path\":{},\"query\":{\"cursor\":\"cursor &=+%ü\",\"limit\":8,\"sort\":\"asc\"}}",
         },
         others: &[],
@@ -79,7 +79,7 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.list_sandbox_snapshots("sandboxId-1", list_sandbox_snapshots_least())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
@@ -87,7 +87,7 @@ pub(super) const CALLS: &[Drive] = &[
                         "sandboxId-1",
                         list_sandbox_snapshots_least(),
                     )
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
@@ -98,7 +98,7 @@ pub(super) const CALLS: &[Drive] = &[
                         list_sandbox_snapshots_most(),
                     )
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
@@ -106,7 +106,7 @@ pub(super) const CALLS: &[Drive] = &[
                         "sandboxId a/b?%ü",
                         list_sandbox_snapshots_most(),
                     )
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"},\"query\":{\"cursor\":\"cursor &=+%ü\",\"limit\":8,\"sort\":\"asc\"}}",
         },
@@ -121,7 +121,7 @@ pub(super) const CALLS: &[Drive] = &[
                         delete_sandbox_snapshots_least(),
                     )
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
@@ -129,7 +129,7 @@ pub(super) const CALLS: &[Drive] = &[
                         "sandboxId-1",
                         delete_sandbox_snapshots_least(),
                     )
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
@@ -140,7 +140,7 @@ pub(super) const CALLS: &[Drive] = &[
                         delete_sandbox_snapshots_most(),
                     )
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
@@ -148,7 +148,7 @@ pub(super) const CALLS: &[Drive] = &[
                         "sandboxId a/b?%ü",
                         delete_sandbox_snapshots_most(),
                     )
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"header\":{\"X-Sandboxer-Confirm-Delete\":\"X-Sandboxer-Confirm-Delete-1\"},\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
@@ -158,17 +158,17 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::GetLatestSandboxSnapshot,
         least: Way {
             call: |api| Box::pin(async move {
-                api.get_latest_sandbox_snapshot("sandboxId-1").await.map(drop)
+                api.get_latest_sandbox_snapshot("sandboxId-1").await.map(Made::of)
             }),
-            blocking: |api| api.get_latest_sandbox_snapshot("sandboxId-1").map(drop),
+            blocking: |api| api.get_latest_sandbox_snapshot("sandboxId-1").map(Made::of),
             sent: "{\"path\":{\"sandboxId\":\"sandboxId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.get_latest_sandbox_snapshot("sandboxId a/b?%ü").await.map(drop)
+                api.get_latest_sandbox_snapshot("sandboxId a/b?%ü").await.map(Made::of)
             }),
             blocking: |api| {
-                api.get_latest_sandbox_snapshot("sandboxId a/b?%ü").map(drop)
+                api.get_latest_sandbox_snapshot("sandboxId a/b?%ü").map(Made::of)
             },
             sent: "{\"path\":{\"sandboxId\":\"sandboxId a/b?%ü\"}}",
         },
@@ -180,10 +180,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.delete_snapshot("snapshotId-1", delete_snapshot_least())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.delete_snapshot("snapshotId-1", delete_snapshot_least()).map(drop)
+                api
+                    .delete_snapshot("snapshotId-1", delete_snapshot_least())
+                    .map(Made::of)
             },
             sent: "{\"path\":{\"snapshotId\":\"snapshotId-1\"}}",
         },
@@ -191,12 +193,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.delete_snapshot("snapshotId a/b?%ü", delete_snapshot_most())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
                 api
                     .delete_snapshot("snapshotId a/b?%ü", delete_snapshot_most())
-                    .map(drop)
+                    .map(Made::of)
             },
             sent: "{\"header\":{\"X-Sandboxer-Confirm-Delete\":\"X-Sandboxer-Confirm-Delete-1\"},\"path\":{\"snapshotId\":\"snapshotId a/b?%ü\"}}",
         },
@@ -206,16 +208,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::GetSnapshotTree,
         least: Way {
             call: |api| Box::pin(async move {
-                api.get_snapshot_tree("snapshotId-1").await.map(drop)
+                api.get_snapshot_tree("snapshotId-1").await.map(Made::of)
             }),
-            blocking: |api| api.get_snapshot_tree("snapshotId-1").map(drop),
+            blocking: |api| api.get_snapshot_tree("snapshotId-1").map(Made::of),
             sent: "{\"path\":{\"snapshotId\":\"snapshotId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.get_snapshot_tree("snapshotId a/b?%ü").await.map(drop)
+                api.get_snapshot_tree("snapshotId a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.get_snapshot_tree("snapshotId a/b?%ü").map(drop),
+            blocking: |api| api.get_snapshot_tree("snapshotId a/b?%ü").map(Made::of),
             sent: "{\"path\":{\"snapshotId\":\"snapshotId a/b?%ü\"}}",
         },
         others: &[],
@@ -226,12 +228,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.get_snapshot_file("snapshotId-1", get_snapshot_file_least())
                     .await
-                    .map(drop)
+                    .map(Made::stream)
             }),
             blocking: |api| {
                 api
                     .get_snapshot_file("snapshotId-1", get_snapshot_file_least())
-                    .map(drop)
+                    .map(Made::stream)
             },
             sent: "{\"path\":{\"snapshotId\":\"snapshotId-1\"}}",
         },
@@ -239,12 +241,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.get_snapshot_file("snapshotId a/b?%ü", get_snapshot_file_most())
                     .await
-                    .map(drop)
+                    .map(Made::stream)
             }),
             blocking: |api| {
                 api
                     .get_snapshot_file("snapshotId a/b?%ü", get_snapshot_file_most())
-                    .map(drop)
+                    .map(Made::stream)
             },
             sent: "{\"header\":{\"Range\":\"bytes=0-99\"},\"path\":{\"snapshotId\":\"snapshotId a/b?%ü\"},\"query\":{\"path\":\"path &=+%ü\"}}",
         },
@@ -254,16 +256,18 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::GetSnapshotDownload,
         least: Way {
             call: |api| Box::pin(async move {
-                api.get_snapshot_download("snapshotId-1").await.map(drop)
+                api.get_snapshot_download("snapshotId-1").await.map(Made::of)
             }),
-            blocking: |api| api.get_snapshot_download("snapshotId-1").map(drop),
+            blocking: |api| api.get_snapshot_download("snapshotId-1").map(Made::of),
             sent: "{\"path\":{\"snapshotId\":\"snapshotId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.get_snapshot_download("snapshotId a/b?%ü").await.map(drop)
+                api.get_snapshot_download("snapshotId a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.get_snapshot_download("snapshotId a/b?%ü").map(drop),
+            blocking: |api| {
+                api.get_snapshot_download("snapshotId a/b?%ü").map(Made::of)
+            },
             sent: "{\"path\":{\"snapshotId\":\"snapshotId a/b?%ü\"}}",
         },
         others: &[],

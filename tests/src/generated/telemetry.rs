@@ -3,7 +3,7 @@
 //! Calls of every operation: telemetry.
 
 use sandboxer::{models, operations::Operation};
-use crate::drive::{Drive, Way};
+use crate::drive::{Drive, Made, Way};
 fn set_telemetry_least() -> models::TelemetrySetRequest {
     models::TelemetrySetRequest::new(String::from("endpoint \"\\ü\n"))
 }
@@ -24,13 +24,13 @@ pub(super) const CALLS: &[Drive] = &[
     Drive {
         operation: Operation::GetTelemetry,
         least: Way {
-            call: |api| Box::pin(async move { api.get_telemetry().await.map(drop) }),
-            blocking: |api| api.get_telemetry().map(drop),
+            call: |api| Box::pin(async move { api.get_telemetry().await.map(Made::of) }),
+            blocking: |api| api.get_telemetry().map(Made::of),
             sent: "{\"path\":{}}",
         },
         most: Way {
-            call: |api| Box::pin(async move { api.get_telemetry().await.map(drop) }),
-            blocking: |api| api.get_telemetry().map(drop),
+            call: |api| Box::pin(async move { api.get_telemetry().await.map(Made::of) }),
+            blocking: |api| api.get_telemetry().map(Made::of),
             sent: "{\"path\":{}}",
         },
         others: &[],
@@ -39,16 +39,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::SetTelemetry,
         least: Way {
             call: |api| Box::pin(async move {
-                api.set_telemetry(set_telemetry_least()).await.map(drop)
+                api.set_telemetry(set_telemetry_least()).await.map(Made::of)
             }),
-            blocking: |api| api.set_telemetry(set_telemetry_least()).map(drop),
+            blocking: |api| api.set_telemetry(set_telemetry_least()).map(Made::of),
             sent: "{\"body\":{\"endpoint\":\"endpoint \\\"\\\\ü\\n\"},\"path\":{}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.set_telemetry(set_telemetry_most()).await.map(drop)
+                api.set_telemetry(set_telemetry_most()).await.map(Made::of)
             }),
-            blocking: |api| api.set_telemetry(set_telemetry_most()).map(drop),
+            blocking: |api| api.set_telemetry(set_telemetry_most()).map(Made::of),
             sent: "{\"body\":{\"endpoint\":\"endpoint \\\"\\\\ü\\n\",\"headers\":{\"x-sample\":\"headers \\\"\\\\ü\\n\"}},\"path\":{}}",
         },
         others: &[],
@@ -56,13 +56,17 @@ pub(super) const CALLS: &[Drive] = &[
     Drive {
         operation: Operation::DeleteTelemetry,
         least: Way {
-            call: |api| Box::pin(async move { api.delete_telemetry().await.map(drop) }),
-            blocking: |api| api.delete_telemetry().map(drop),
+            call: |api| Box::pin(async move {
+                api.delete_telemetry().await.map(Made::of)
+            }),
+            blocking: |api| api.delete_telemetry().map(Made::of),
             sent: "{\"path\":{}}",
         },
         most: Way {
-            call: |api| Box::pin(async move { api.delete_telemetry().await.map(drop) }),
-            blocking: |api| api.delete_telemetry().map(drop),
+            call: |api| Box::pin(async move {
+                api.delete_telemetry().await.map(Made::of)
+            }),
+            blocking: |api| api.delete_telemetry().map(Made::of),
             sent: "{\"path\":{}}",
         },
         others: &[],

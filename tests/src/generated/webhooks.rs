@@ -3,7 +3,7 @@
 //! Calls of every operation: webhooks.
 
 use sandboxer::{models, operations::Operation};
-use crate::drive::{Drive, Way};
+use crate::drive::{Drive, Made, Way};
 fn create_webhook_least() -> models::WebhookCreateRequest {
     models::WebhookCreateRequest::new(
         String::from("url \"\\ü\n"),
@@ -34,13 +34,13 @@ pub(super) const CALLS: &[Drive] = &[
     Drive {
         operation: Operation::ListWebhooks,
         least: Way {
-            call: |api| Box::pin(async move { api.list_webhooks().await.map(drop) }),
-            blocking: |api| api.list_webhooks().map(drop),
+            call: |api| Box::pin(async move { api.list_webhooks().await.map(Made::of) }),
+            blocking: |api| api.list_webhooks().map(Made::of),
             sent: "{\"path\":{}}",
         },
         most: Way {
-            call: |api| Box::pin(async move { api.list_webhooks().await.map(drop) }),
-            blocking: |api| api.list_webhooks().map(drop),
+            call: |api| Box::pin(async move { api.list_webhooks().await.map(Made::of) }),
+            blocking: |api| api.list_webhooks().map(Made::of),
             sent: "{\"path\":{}}",
         },
         others: &[],
@@ -49,16 +49,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::CreateWebhook,
         least: Way {
             call: |api| Box::pin(async move {
-                api.create_webhook(create_webhook_least()).await.map(drop)
+                api.create_webhook(create_webhook_least()).await.map(Made::of)
             }),
-            blocking: |api| api.create_webhook(create_webhook_least()).map(drop),
+            blocking: |api| api.create_webhook(create_webhook_least()).map(Made::of),
             sent: "{\"body\":{\"events\":[\"sandbox.ready\"],\"url\":\"url \\\"\\\\ü\\n\"},\"path\":{}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.create_webhook(create_webhook_most()).await.map(drop)
+                api.create_webhook(create_webhook_most()).await.map(Made::of)
             }),
-            blocking: |api| api.create_webhook(create_webhook_most()).map(drop),
+            blocking: |api| api.create_webhook(create_webhook_most()).map(Made::of),
             sent: "{\"body\":{\"events\":[\"sandbox.ready\"],\"name\":\"name \\\"\\\\ü\\n\",\"url\":\"url \\\"\\\\ü\\n\"},\"path\":{}}",
         },
         others: &[],
@@ -67,16 +67,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::GetWebhook,
         least: Way {
             call: |api| Box::pin(async move {
-                api.get_webhook("webhookId-1").await.map(drop)
+                api.get_webhook("webhookId-1").await.map(Made::of)
             }),
-            blocking: |api| api.get_webhook("webhookId-1").map(drop),
+            blocking: |api| api.get_webhook("webhookId-1").map(Made::of),
             sent: "{\"path\":{\"webhookId\":\"webhookId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.get_webhook("webhookId a/b?%ü").await.map(drop)
+                api.get_webhook("webhookId a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.get_webhook("webhookId a/b?%ü").map(drop),
+            blocking: |api| api.get_webhook("webhookId a/b?%ü").map(Made::of),
             sent: "{\"path\":{\"webhookId\":\"webhookId a/b?%ü\"}}",
         },
         others: &[],
@@ -85,10 +85,12 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::UpdateWebhook,
         least: Way {
             call: |api| Box::pin(async move {
-                api.update_webhook("webhookId-1", update_webhook_least()).await.map(drop)
+                api.update_webhook("webhookId-1", update_webhook_least())
+                    .await
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.update_webhook("webhookId-1", update_webhook_least()).map(drop)
+                api.update_webhook("webhookId-1", update_webhook_least()).map(Made::of)
             },
             sent: "{\"path\":{\"webhookId\":\"webhookId-1\"}}",
         },
@@ -96,10 +98,12 @@ pub(super) const CALLS: &[Drive] = &[
             call: |api| Box::pin(async move {
                 api.update_webhook("webhookId a/b?%ü", update_webhook_most())
                     .await
-                    .map(drop)
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.update_webhook("webhookId a/b?%ü", update_webhook_most()).map(drop)
+                api
+                    .update_webhook("webhookId a/b?%ü", update_webhook_most())
+                    .map(Made::of)
             },
             sent: "{\"body\":{\"events\":[\"sandbox.ready\"],\"name\":\"name \\\"\\\\ü\\n\",\"url\":\"url \\\"\\\\ü\\n\"},\"path\":{\"webhookId\":\"webhookId a/b?%ü\"}}",
         },
@@ -109,16 +113,16 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::DeleteWebhook,
         least: Way {
             call: |api| Box::pin(async move {
-                api.delete_webhook("webhookId-1").await.map(drop)
+                api.delete_webhook("webhookId-1").await.map(Made::of)
             }),
-            blocking: |api| api.delete_webhook("webhookId-1").map(drop),
+            blocking: |api| api.delete_webhook("webhookId-1").map(Made::of),
             sent: "{\"path\":{\"webhookId\":\"webhookId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.delete_webhook("webhookId a/b?%ü").await.map(drop)
+                api.delete_webhook("webhookId a/b?%ü").await.map(Made::of)
             }),
-            blocking: |api| api.delete_webhook("webhookId a/b?%ü").map(drop),
+            blocking: |api| api.delete_webhook("webhookId a/b?%ü").map(Made::of),
             sent: "{\"path\":{\"webhookId\":\"webhookId a/b?%ü\"}}",
         },
         others: &[],
@@ -127,17 +131,21 @@ pub(super) const CALLS: &[Drive] = &[
         operation: Operation::RotateWebhookSigningSecret,
         least: Way {
             call: |api| Box::pin(async move {
-                api.rotate_webhook_signing_secret("webhookId-1").await.map(drop)
+                api.rotate_webhook_signing_secret("webhookId-1").await.map(Made::of)
             }),
-            blocking: |api| api.rotate_webhook_signing_secret("webhookId-1").map(drop),
+            blocking: |api| {
+                api.rotate_webhook_signing_secret("webhookId-1").map(Made::of)
+            },
             sent: "{\"path\":{\"webhookId\":\"webhookId-1\"}}",
         },
         most: Way {
             call: |api| Box::pin(async move {
-                api.rotate_webhook_signing_secret("webhookId a/b?%ü").await.map(drop)
+                api.rotate_webhook_signing_secret("webhookId a/b?%ü")
+                    .await
+                    .map(Made::of)
             }),
             blocking: |api| {
-                api.rotate_webhook_signing_secret("webhookId a/b?%ü").map(drop)
+                api.rotate_webhook_signing_secret("webhookId a/b?%ü").map(Made::of)
             },
             sent: "{\"path\":{\"webhookId\":\"webhookId a/b?%ü\"}}",
         },

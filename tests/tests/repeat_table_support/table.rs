@@ -242,5 +242,5 @@ fn reply(
         headers.push(("content-type".to_owned(), "application/json".to_owned()));
         body.to_string()
     });
-    Turn::Reply { status, headers, body }
+    Turn::Reply { status, headers, body: body.into() }
 }

@@ -531,11 +531,7 @@ impl<'de> serde::Deserialize<'de> for SandboxEvent {
         use serde::de::Error as _;
         let value = serde_json::Value::deserialize(deserializer)?;
         let tag = value.get("type").and_then(serde_json::Value::as_str);
-        match tag
-            .ok_or_else(|| D::Error::custom("no `type` that says what this is"))?
-            .to_owned()
-            .as_str()
-        {
+        match tag.ok_or_else(|| D::Error::missing_field("type"))?.to_owned().as_str() {
             "prompt" => {
                 crate::wire::decode::from_value(value)
                     .map(Self::Prompt)
@@ -584,6 +580,7 @@ impl serde::Serialize for SandboxEvent {
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct PromptEvent {
     /// Its id; the same event comes again under it with new content.
+    #[serde(default)]
     pub id: String,
     /// Always `prompt`.
     #[serde(rename = "type")]
@@ -598,6 +595,7 @@ pub struct PromptEvent {
     #[serde(rename = "conversationId", default, skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<String>,
     /// What was asked.
+    #[serde(default)]
     pub data: super::PromptEventData,
     /// Fields that are not known here, as they came.
     #[serde(flatten)]
@@ -675,6 +673,7 @@ pub struct PromptCitation {
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ResponseEvent {
     /// Its id; the same event comes again under it with new content.
+    #[serde(default)]
     pub id: String,
     /// Always `response`.
     #[serde(rename = "type")]
@@ -689,6 +688,7 @@ pub struct ResponseEvent {
     #[serde(rename = "conversationId", default, skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<String>,
     /// What was said or done.
+    #[serde(default)]
     pub data: super::ResponseEventData,
     /// Fields that are not known here, as they came.
     #[serde(flatten)]
@@ -781,6 +781,7 @@ pub struct ToolResult {
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct SteerEvent {
     /// Its id; the same event comes again under it with new content.
+    #[serde(default)]
     pub id: String,
     /// Always `steer`.
     #[serde(rename = "type")]
@@ -795,6 +796,7 @@ pub struct SteerEvent {
     #[serde(rename = "conversationId", default, skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<String>,
     /// What was said and how it was delivered.
+    #[serde(default)]
     pub data: super::SteerEventData,
     /// Fields that are not known here, as they came.
     #[serde(flatten)]
@@ -824,6 +826,7 @@ pub struct SteerEventData {
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct CompactionCompleteEvent {
     /// Its id; the same event comes again under it with new content.
+    #[serde(default)]
     pub id: String,
     /// Always `compaction_complete`.
     #[serde(rename = "type")]
@@ -850,6 +853,7 @@ pub struct CompactionCompleteEvent {
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct UsageLimitEvent {
     /// Its id; the same event comes again under it with new content.
+    #[serde(default)]
     pub id: String,
     /// Always `usage_limit`.
     #[serde(rename = "type")]

@@ -264,11 +264,7 @@ impl<'de> serde::Deserialize<'de> for CommandAnswer {
         use serde::de::Error as _;
         let value = serde_json::Value::deserialize(deserializer)?;
         let tag = value.get("type").and_then(serde_json::Value::as_str);
-        match tag
-            .ok_or_else(|| D::Error::custom("no `type` that says what this is"))?
-            .to_owned()
-            .as_str()
-        {
+        match tag.ok_or_else(|| D::Error::missing_field("type"))?.to_owned().as_str() {
             "command.finished" => {
                 crate::wire::decode::from_value(value)
                     .map(Self::Finished)
@@ -672,7 +668,8 @@ pub struct CommandRecord {
     /// How many bytes it wrote to standard error.
     #[serde(rename = "stderrBytes", default)]
     pub stderr_bytes: i64,
-    /// Whether not all of its output was kept.
+    /// Whether not all of its output was kept: 8 MiB a stream are, and of an account 10 MiB an hour once
+    /// they are compressed.
     #[serde(rename = "outputTruncated", default)]
     pub output_truncated: bool,
     /// When it started.

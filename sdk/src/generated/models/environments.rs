@@ -229,7 +229,8 @@ pub struct SandboxEnvironment {
     /// Whether a key of this service is passed on.
     #[serde(rename = "passSandboxCredentials", default)]
     pub pass_sandbox_credentials: bool,
-    /// Whether the sign-ins of agents are passed on.
+    /// Whether the sign-ins of agents are passed on. The local server has none to pass on: its agents
+    /// answer either way.
     #[serde(rename = "passAgentsCredentials", default)]
     pub pass_agents_credentials: bool,
     /// The variables, one `NAME=value` a line.
@@ -245,7 +246,8 @@ pub struct SandboxEnvironment {
         skip_serializing_if = "Option::is_none"
     )]
     pub selected_repositories: Option<Vec<super::SelectedRepository>>,
-    /// Its versions, newest first.
+    /// Its versions, newest first. The local server keeps the latest 100, and of older ones those that a
+    /// sandbox uses.
     #[serde(default)]
     pub versions: Vec<super::SandboxEnvironmentVersionSummary>,
     /// Fields that are not known here, as they came.
@@ -358,6 +360,14 @@ pub struct UpdateSandboxEnvironmentRequest {
     /// The repositories; they replace the old ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repositories: Option<Vec<super::EnvironmentRepositoryRequest>>,
+    /// The credential profile whose sign-ins it passes on. The local server has no profiles, so it finds
+    /// none. Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    #[serde(
+        rename = "credentialProfileId",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub credential_profile_id: Option<String>,
 }
 
 impl UpdateSandboxEnvironmentRequest {
@@ -446,6 +456,17 @@ impl UpdateSandboxEnvironmentRequest {
         self
     }
 
+    /// Sets `credentialProfileId`. The credential profile whose sign-ins it passes on. The local server has
+    /// no profiles, so it finds none. Only [`Dialect::Boat`](crate::Dialect::Boat) has it.
+    #[must_use]
+    pub fn credential_profile_id(
+        mut self,
+        credential_profile_id: impl Into<String>,
+    ) -> Self {
+        self.credential_profile_id = Some(credential_profile_id.into());
+        self
+    }
+
     /// Checks every field that is given against its limits, as the default dialect has them.
     ///
     /// # Errors
@@ -494,6 +515,12 @@ impl UpdateSandboxEnvironmentRequest {
                 },
             )?;
         }
+        crate::wire::check::dialect(
+            "credentialProfileId",
+            self.credential_profile_id.is_some(),
+            dialect,
+            crate::Dialect::Boat,
+        )?;
         Ok(())
     }
 }

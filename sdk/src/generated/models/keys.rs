@@ -268,10 +268,12 @@ pub struct CreateScopedApiKeyRequest {
     /// The actions to grant; not together with `preset`. With neither, those of `read-only`. Not empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actions: Option<Vec<String>>,
-    /// Only these sandboxes; all if left out. Not empty.
+    /// Only these sandboxes; all if left out. Such a key changes nothing that concerns the whole account:
+    /// webhooks, telemetry, environments, secrets, organizations, or keys that reach further. Not empty.
     #[serde(rename = "sandboxIds", default, skip_serializing_if = "Option::is_none")]
     pub sandbox_ids: Option<Vec<String>>,
-    /// Only these environments; all if left out. Not empty.
+    /// Only these environments; all if left out. Such a key changes no webhooks, telemetry or
+    /// organizations, and makes no keys that reach further. Not empty.
     #[serde(rename = "environmentIds", default, skip_serializing_if = "Option::is_none")]
     pub environment_ids: Option<Vec<String>>,
 }
@@ -313,14 +315,17 @@ impl CreateScopedApiKeyRequest {
         self
     }
 
-    /// Sets `sandboxIds`. Only these sandboxes; all if left out. Not empty.
+    /// Sets `sandboxIds`. Only these sandboxes; all if left out. Such a key changes nothing that concerns
+    /// the whole account: webhooks, telemetry, environments, secrets, organizations, or keys that reach
+    /// further. Not empty.
     #[must_use]
     pub fn sandbox_ids(mut self, sandbox_ids: impl Into<Vec<String>>) -> Self {
         self.sandbox_ids = Some(sandbox_ids.into());
         self
     }
 
-    /// Sets `environmentIds`. Only these environments; all if left out. Not empty.
+    /// Sets `environmentIds`. Only these environments; all if left out. Such a key changes no webhooks,
+    /// telemetry or organizations, and makes no keys that reach further. Not empty.
     #[must_use]
     pub fn environment_ids(mut self, environment_ids: impl Into<Vec<String>>) -> Self {
         self.environment_ids = Some(environment_ids.into());

@@ -66,7 +66,7 @@ impl AsyncOrganizations {
     /// # Errors
     ///
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) before anything is sent, when `name` is not 1 to 100
-    /// characters; and the failures of any call.
+    /// characters; `org_limit` of the service; and the failures of any call.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
