@@ -1,0 +1,73 @@
+"""What scenarios have around them: the server's clock, work for an agent, a listener of their own, a key."""
+
+import contextlib
+import http.server
+import os
+import queue
+import socket
+import subprocess
+import threading
+
+# A prompt that keeps an agent at work until there is a file `go`.
+AT_WORK = "```sh\nwhile [ ! -e go ]; do sleep 0.02; done\n```"
+
+
+def move_clock(seconds):
+    """Moves the server's clock."""
+    address, port = os.environ["STRANGER_CLOCK"].rsplit(":", 1)
+    with socket.create_connection((address, int(port))) as connection:
+        connection.sendall(f"{int(seconds * 1000)}\n".encode())
+        assert connection.recv(16) == b"moved\n"
+
+
+@contextlib.contextmanager
+def meanwhile(work):
+    """Does something in a thread of its own while the client waits; `work` is given what says that the wait is over."""
+    over = threading.Event()
+    thread = threading.Thread(target=work, args=(over,))
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+class _Listener(http.server.BaseHTTPRequestHandler):
+    """Takes whatever is sent to it."""
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.received.put((self.path, dict(self.headers), body))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def listener():
+    """A server that takes every POST; `url` is its address, `received` the queue of paths, headers and bodies."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Listener)
+    server.received = queue.Queue()
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    # It looks often whether it is to end.
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def public_key(folder):
+    """An OpenSSH public key, made for the occasion where that is possible."""
+    known = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"
+    try:
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{folder}/id"], check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return known
+    with open(f"{folder}/id.pub", encoding="utf-8") as file:
+        return file.read()
