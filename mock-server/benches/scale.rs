@@ -5,10 +5,14 @@
 #![expect(clippy::disallowed_methods, reason = "a measurement is about real time")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it finds")]
 
+mod support;
+
 use std::time::Instant;
 
 use sandboxer_mock_server::{MockServer, runner::RunnerKind};
 use serde_json::Value;
+
+use support::{Client, percentiles, timed};
 
 const SANDBOXES: usize = 10_000;
 const COMMANDS: usize = 100_000;
@@ -25,57 +29,34 @@ struct Page {
     query: String,
 }
 
-struct Client {
-    http: reqwest::Client,
-    base: String,
-    key: String,
+async fn json(client: &Client, path: &str) -> Value {
+    serde_json::from_str(&client.text(path).await).expect("JSON")
 }
 
-impl Client {
-    fn of(server: &MockServer) -> Self {
-        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-        Self { http, base: server.url(), key: server.api_key().to_owned() }
+/// Milliseconds at the 50th and the 95th percentile.
+async fn measure(client: &Client, path: &str) -> (f64, f64) {
+    let mut took = Vec::with_capacity(CALLS);
+    for _ in 0..CALLS {
+        took.push(timed(client.text(path)).await);
     }
+    percentiles(took)
+}
 
-    async fn text(&self, path: &str) -> String {
-        let request = self.http.get(format!("{}{path}", self.base)).bearer_auth(&self.key);
-        let response = request.send().await.expect("an answer");
-        assert_eq!(response.status(), 200, "{path}");
-        response.text().await.expect("a body")
-    }
-
-    async fn json(&self, path: &str) -> Value {
-        serde_json::from_str(&self.text(path).await).expect("JSON")
-    }
-
-    /// Milliseconds at the 50th and the 95th percentile.
-    async fn measure(&self, path: &str) -> (f64, f64) {
-        let mut took = Vec::with_capacity(CALLS);
-        for _ in 0..CALLS {
-            let begun = Instant::now();
-            self.text(path).await;
-            took.push(begun.elapsed().as_secs_f64() * 1000.0);
+/// The pages of a list that begin at or just after these depths.
+async fn pages(client: &Client, path: &str, limit: usize, depths: &[usize]) -> Vec<Page> {
+    let mut pages = Vec::new();
+    let (mut depth, mut cursor) = (0, String::new());
+    let mut wanted = depths.iter().copied().peekable();
+    loop {
+        let query = format!("{path}limit={limit}{cursor}");
+        if wanted.next_if(|wanted| *wanted <= depth).is_some() {
+            pages.push(Page { depth, query: query.clone() });
         }
-        took.sort_by(f64::total_cmp);
-        (took[CALLS / 2], took[CALLS * 95 / 100])
-    }
-
-    /// The pages of a list that begin at or just after these depths.
-    async fn pages(&self, path: &str, limit: usize, depths: &[usize]) -> Vec<Page> {
-        let mut pages = Vec::new();
-        let (mut depth, mut cursor) = (0, String::new());
-        let mut wanted = depths.iter().copied().peekable();
-        loop {
-            let query = format!("{path}limit={limit}{cursor}");
-            if wanted.next_if(|wanted| *wanted <= depth).is_some() {
-                pages.push(Page { depth, query: query.clone() });
-            }
-            let body = self.json(&query).await;
-            let next = body["nextCursor"].as_str().or_else(|| body["pageInfo"]["nextCursor"].as_str());
-            let Some(next) = next else { return pages };
-            cursor = format!("&cursor={}", next.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D"));
-            depth += limit;
-        }
+        let body = json(client, &query).await;
+        let next = body["nextCursor"].as_str().or_else(|| body["pageInfo"]["nextCursor"].as_str());
+        let Some(next) = next else { return pages };
+        cursor = format!("&cursor={}", next.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D"));
+        depth += limit;
     }
 }
 
@@ -100,11 +81,11 @@ async fn main() {
 
     let one = world.fill(server.api_key(), 1, 50).expect("a sandbox");
     let only = format!("/sandboxes/{}", one[0]);
-    show("almost empty: list (1 sandbox)", client.measure("/sandboxes").await);
-    show("almost empty: get", client.measure(&only).await);
+    show("almost empty: list (1 sandbox)", measure(&client, "/sandboxes").await);
+    show("almost empty: get", measure(&client, &only).await);
     show(
         "almost empty: history (50 records)",
-        client.measure(&format!("{only}/command-history?limit=50")).await,
+        measure(&client, &format!("{only}/command-history?limit=50")).await,
     );
 
     let begun = Instant::now();
@@ -120,22 +101,22 @@ async fn main() {
         worst = worst.max(took.1);
     };
     for limit in [20, 100] {
-        for page in client.pages("/sandboxes?", limit, &[0, SANDBOXES / 2, SANDBOXES - 2 * limit]).await {
+        for page in pages(&client, "/sandboxes?", limit, &[0, SANDBOXES / 2, SANDBOXES - 2 * limit]).await {
             let what = format!("full: list, limit {limit}, {} before the page", page.depth);
-            judge(&what, client.measure(&page.query).await);
+            judge(&what, measure(&client, &page.query).await);
         }
     }
     judge(
         "full: list, state=ready (none of them)",
-        client.measure("/sandboxes?state=ready,idle,running").await,
+        measure(&client, "/sandboxes?state=ready,idle,running").await,
     );
-    judge("full: list, state=archived, limit 100", client.measure("/sandboxes?state=archived").await);
-    judge("full: get, the newest", client.measure(&format!("/sandboxes/{}", ids[SANDBOXES - 1])).await);
-    judge("full: get, the oldest", client.measure(&format!("/sandboxes/{}", ids[0])).await);
+    judge("full: list, state=archived, limit 100", measure(&client, "/sandboxes?state=archived").await);
+    judge("full: get, the newest", measure(&client, &format!("/sandboxes/{}", ids[SANDBOXES - 1])).await);
+    judge("full: get, the oldest", measure(&client, &format!("/sandboxes/{}", ids[0])).await);
     let history = format!("/sandboxes/{}/command-history?", ids[0]);
-    for page in client.pages(&history, 100, &[0, COMMANDS / 2, COMMANDS - 200]).await {
+    for page in pages(&client, &history, 100, &[0, COMMANDS / 2, COMMANDS - 200]).await {
         let what = format!("full: history, limit 100, {} before the page", page.depth);
-        judge(&what, client.measure(&page.query).await);
+        judge(&what, measure(&client, &page.query).await);
     }
     println!("memory: {:.0} MiB at the end", memory());
     println!("slowest 95th percentile of the full world: {worst:.3} ms; the limit is {LIMIT} ms");

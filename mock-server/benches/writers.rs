@@ -6,6 +6,8 @@
 #![expect(clippy::disallowed_methods, reason = "a measurement is about real time")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it finds")]
 
+mod support;
+
 use std::{
     sync::{
         Arc,
@@ -17,61 +19,27 @@ use std::{
 use sandboxer_mock_server::{MockServer, runner::RunnerKind};
 use serde_json::json;
 
+use support::{Client, percentiles, succeeded, timed};
+
 const READERS: usize = 2;
 
 /// How many changes are made in all, by however many writers.
 const CHANGES: usize = 1920;
 
-#[derive(Clone)]
-struct Client {
-    http: reqwest::Client,
-    base: String,
-    key: String,
-}
-
-impl Client {
-    fn of(server: &MockServer) -> Self {
-        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-        Self { http, base: server.url(), key: server.api_key().to_owned() }
-    }
-
-    async fn rename(&self, id: &str, name: String) {
-        let request = self.http.patch(format!("{}/sandboxes/{id}", self.base)).bearer_auth(&self.key);
-        let response = request.json(&json!({"name": name})).send().await.expect("an answer");
-        assert_eq!(response.status(), 200);
-        response.bytes().await.expect("a body");
-    }
-
-    async fn read(&self, id: &str) {
-        let request = self.http.get(format!("{}/sandboxes/{id}", self.base)).bearer_auth(&self.key);
-        let response = request.send().await.expect("an answer");
-        assert_eq!(response.status(), 200);
-        response.bytes().await.expect("a body");
-    }
-}
-
-/// Milliseconds at the 50th and the 95th percentile.
-fn percentiles(mut took: Vec<f64>) -> (f64, f64) {
-    took.sort_by(f64::total_cmp);
-    let at = |share: usize| took.get(took.len() * share / 100).copied().unwrap_or_default();
-    (at(50), at(95))
-}
-
-async fn timed(work: impl Future<Output = ()>) -> f64 {
-    let begun = Instant::now();
-    work.await;
-    begun.elapsed().as_secs_f64() * 1000.0
+async fn rename(client: &Client, id: &str, name: String) {
+    let request = client.request("PATCH", &format!("/sandboxes/{id}"));
+    succeeded(request.json(&json!({"name": name}))).await;
 }
 
 async fn measure(client: &Client, ids: &[String], writers: usize) {
     let stop = Arc::new(AtomicBool::new(false));
     let reading: Vec<_> = (0..READERS)
         .map(|number| {
-            let (client, stop, id) = (client.clone(), stop.clone(), ids[number].clone());
+            let (client, stop, path) = (client.clone(), stop.clone(), format!("/sandboxes/{}", ids[number]));
             tokio::spawn(async move {
                 let mut took = Vec::new();
                 while !stop.load(Ordering::Relaxed) {
-                    took.push(timed(client.read(&id)).await);
+                    took.push(timed(client.text(&path)).await);
                 }
                 took
             })
@@ -84,7 +52,7 @@ async fn measure(client: &Client, ids: &[String], writers: usize) {
             tokio::spawn(async move {
                 let mut took = Vec::new();
                 for count in 0..CHANGES / writers {
-                    took.push(timed(client.rename(&id, format!("name-{number}-{count}"))).await);
+                    took.push(timed(rename(&client, &id, format!("name-{number}-{count}"))).await);
                 }
                 took
             })
