@@ -4,8 +4,8 @@ use std::{iter::Peekable, str::Chars};
 
 use regex_lite::Regex;
 
-/// How much memory a pattern may take once it is compiled; nested counts multiply.
-const COMPILED: usize = 4 << 20;
+/// How much memory a pattern may take once it is compiled; nested counts multiply, and a long line takes as much longer.
+const COMPILED: usize = 512 << 10;
 
 /// Reads a glob such as `*.p[yi]`; nothing if it cannot be read.
 pub(crate) fn glob(pattern: &str) -> Option<Regex> {

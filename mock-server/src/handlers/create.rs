@@ -80,7 +80,9 @@ pub(super) async fn create(app: &Arc<App>, call: &Call) -> Outcome {
         app.read(|tx| {
             data_retention::apply(tx, call, &mut sandbox)?;
             let wallet = call.caller.wallet(tx, organisation.clone())?;
-            starts::allow(app, tx, call, &wallet, &sandbox.kind, now)
+            starts::allow(app, tx, call, &wallet, &sandbox.kind, now)?;
+            // No disk is copied for the first of more than there may be.
+            starts::allow_more(tx, &wallet, (more.count as u64).saturating_sub(1), now)
         })?;
         origin.give(call, &mut sandbox);
     }

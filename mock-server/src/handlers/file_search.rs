@@ -15,7 +15,7 @@ use crate::{
     app::App,
     patterns,
     reply::{Answer, ApiError, Outcome},
-    space::{FILE_LIMIT, FileError, Files, Found, Leaf},
+    space::{FILE_LIMIT, FileError, Files, Found, Leaf, SHOWN},
 };
 
 /// How many paths a search finds.
@@ -23,9 +23,6 @@ const PATHS: usize = 10_000;
 
 /// How many lines are found.
 const LINES: usize = 1_000;
-
-/// How many characters of a line are shown.
-const SHOWN: usize = 500;
 
 /// Whether a line is one of those looked for.
 type Fits = Box<dyn Fn(&[u8]) -> bool + Send>;
@@ -97,14 +94,8 @@ pub(super) async fn replace(app: &Arc<App>, call: &Call) -> Outcome {
         .collect();
     let pattern = call.text("pattern").unwrap_or_default().to_owned();
     let new_value = call.text("newValue").unwrap_or_default().to_owned();
-    let first = paths.first().map_or("", String::as_str);
     // What is wrong with a path is told beside it; here only whether there is a disk to look at.
-    match open(app, &sandbox, first, "paths", Leaf::Followed).await {
-        Err(error) if error.code() == "invalid_path" => {
-            drop(open(app, &sandbox, ".", "paths", Leaf::Followed).await?)
-        }
-        opened => drop(opened?),
-    }
+    open(app, &sandbox, ".", "paths", Leaf::Followed).await?;
     let results = change(app, &sandbox, move |files| {
         let finder = Finder::new(&pattern);
         let results = paths.into_iter().map(|path| match replace_in(files, &path, &finder, new_value.as_bytes()) {

@@ -92,16 +92,22 @@ pub(super) async fn change<T: Send + 'static>(
     sandbox: &Sandbox,
     work: impl FnOnce(&Files) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let live = app.live(sandbox);
-    let _turn = live.turn.read().await;
-    let state = *live.watch().borrow();
-    if !state.is_up() {
-        return Err(not_running(state));
-    }
-    // Opened anew: since the path was judged the sandbox may have been brought back with another disk.
-    let files = environment::files(app, &sandbox.id).map_err(|error| file_error(error, "path"))?;
-    let done = tokio::task::spawn_blocking(move || work(&files)).await;
-    done.unwrap_or_else(|lost| Err(ApiError::internal(lost)))
+    let (app, sandbox) = (app.clone(), sandbox.clone());
+    let tasks = app.tasks.clone();
+    // On its own: also if the caller goes away meanwhile, it has its turn until it is done.
+    let done = tasks.spawn(async move {
+        let live = app.live(&sandbox);
+        let _turn = live.turn.read().await;
+        let state = *live.watch().borrow();
+        if !state.is_up() {
+            return Err(not_running(state));
+        }
+        // Opened anew: since the path was judged the sandbox may have been brought back with another disk.
+        let files = environment::files(&app, &sandbox.id).map_err(|error| file_error(error, "path"))?;
+        let done = tokio::task::spawn_blocking(move || work(&files)).await;
+        done.unwrap_or_else(|lost| Err(ApiError::internal(lost)))
+    });
+    done.await.unwrap_or_else(|lost| Err(ApiError::internal(lost)))
 }
 
 /// Whether a path leads outside by its text alone.
@@ -175,7 +181,32 @@ pub(super) async fn artifact(app: &Arc<App>, call: &Call) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::is_outside;
+    use super::{change, is_outside};
+    use crate::{
+        testing::{Setting, guarded},
+        world::sandboxes::State,
+    };
+
+    #[tokio::test]
+    async fn a_change_has_its_turn_until_it_is_done_though_nobody_waits_for_it() {
+        let set = Setting::new();
+        let sandbox = set.sandbox(State::Ready).await;
+        let (begun, at_work) = tokio::sync::oneshot::channel();
+        let (go_on, wait) = std::sync::mpsc::channel::<()>();
+        let changing = change(&set.app, &sandbox, move |_| {
+            let _ = begun.send(());
+            let _ = wait.recv();
+            Ok(())
+        });
+        tokio::select! {
+            ended = changing => panic!("{:?}", ended.map_err(|error| error.message().to_owned())),
+            at_work = at_work => at_work.unwrap(),
+        }
+        let live = set.app.live(&sandbox);
+        assert!(live.turn.try_write().is_err());
+        go_on.send(()).unwrap();
+        drop(guarded(live.turn.write()).await);
+    }
 
     #[test]
     fn paths_are_judged_by_their_text_when_there_is_no_disk() {

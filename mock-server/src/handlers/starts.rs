@@ -149,15 +149,21 @@ pub(super) fn allow(
     if machines.paused {
         return Err(ApiError::new(503, "out_of_capacity", "starting sandboxes is paused").retry_after(5));
     }
-    let standing = limits::standing(tx, wallet, now)?;
-    if let Err(refusal) = limits::check(wallet, &standing, now) {
-        return Err(refuse(refusal, wallets::describe(tx, wallet, &standing, now)?));
-    }
+    allow_more(tx, wallet, 0, now)?;
     if call.flag("failFast") && !lifecycle::machine_is_free_in(tx, &machines, "")? {
         return Err(ApiError::new(503, "no_ready_machine", "no machine is free; nothing was created")
             .retryable(false));
     }
     Ok(())
+}
+
+/// Whether the wallet may start another sandbox after so many that are not there yet.
+pub(super) fn allow_more(tx: &dyn Reader, wallet: &Wallet, before: u64, now: Millis) -> Result<(), ApiError> {
+    let standing = limits::standing(tx, wallet, now)?;
+    match limits::check(wallet, &standing.after(before), now) {
+        Ok(()) => Ok(()),
+        Err(refusal) => Err(refuse(refusal, wallets::describe(tx, wallet, &standing, now)?)),
+    }
 }
 
 /// Refuses a machine that what is on the disk does not fit.

@@ -125,27 +125,44 @@ impl Files {
         let mut from = self.walk_to(source, Leaf::Itself).map_err(MoveError::Source)?;
         let name = movable(&mut from).map_err(MoveError::Source)?;
         let meta = there(&from, Some(&name)).map_err(MoveError::Source)?;
+        let at = from.canonical(Some(&name));
+        self.judge_destination(destination, &at, meta.is_folder()).map_err(MoveError::Destination)?;
         let mut walk = self.walk_and_create(destination, Links::Follow).map_err(MoveError::Destination)?;
         walk = walk.keep_link();
         let new_name = movable(&mut walk).map_err(MoveError::Destination)?;
         if walk.folder_wanted() && !meta.is_folder() {
             return Err(MoveError::Destination(FileError::NotFolder));
         }
-        let moved = Moved { from: from.canonical(Some(&name)), to: walk.canonical(Some(&new_name)) };
+        let moved = Moved { from: at, to: walk.canonical(Some(&new_name)) };
         rename(&from, &name, &meta, &walk, &new_name, overwrite, &moved, aside).map_err(
             |errno| match errno {
                 Errno::EXIST | Errno::NOTEMPTY => MoveError::Destination(FileError::Exists),
                 // A folder into itself, or what holds it replaced by it.
-                Errno::INVAL => MoveError::Destination(FileError::InvalidPath {
-                    reason: "one of the two paths lies in the other",
-                }),
+                Errno::INVAL => MoveError::Destination(NESTED),
                 Errno::NOENT => MoveError::Source(FileError::NotFound),
                 errno => MoveError::Destination(errno.into()),
             },
         )?;
         Ok(moved)
     }
+
+    /// Refuses where what is at a path cannot go, before any folder is made for it.
+    fn judge_destination(&self, path: &OsStr, from: &OsStr, is_folder: bool) -> Result<(), FileError> {
+        let mut walk = self.walk_to(path, Leaf::Itself)?;
+        let to = match walk.settle() {
+            Ok(leaf) => Some(walk.canonical(leaf.as_deref())),
+            Err(FileError::NotFound) => walk.once_made(),
+            Err(error) => return Err(error),
+        };
+        match to {
+            Some(to) if is_below(&to, from) => Err(NESTED),
+            Some(_) if walk.folder_wanted() && !is_folder => Err(FileError::NotFolder),
+            _ => Ok(()),
+        }
+    }
 }
+
+const NESTED: FileError = FileError::InvalidPath { reason: "one of the two paths lies in the other" };
 
 #[allow(clippy::too_many_arguments, reason = "both sides of one step")]
 fn rename(

@@ -33,7 +33,7 @@ pub(crate) use list::Listed;
 pub use read::FileStream;
 pub(crate) use remove::tree_size_within;
 pub use remove::{TreeSize, remove_tree, remove_tree_blocking, tree_size, tree_size_blocking};
-pub(crate) use seek::Found;
+pub(crate) use seek::{Found, SHOWN};
 pub(crate) use upload::Draft;
 
 /// The most that reading or writing one file through the API may carry: 5 MiB.

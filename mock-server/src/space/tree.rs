@@ -1,8 +1,11 @@
 //! Walking a whole tree with few open folders, however deep it is.
 
 use std::{
-    ffi::{CStr, CString},
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    ffi::{CStr, CString, OsStr, OsString},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::ffi::{OsStrExt as _, OsStringExt as _},
+    },
 };
 
 use rustix::{
@@ -38,15 +41,16 @@ impl Folders {
         Some((*parent, name))
     }
 
+    /// The path of folder `index`, when that of the top is `top`.
+    pub(super) fn path(&self, top: &OsStr, index: usize) -> OsString {
+        let names = self.names(index);
+        let parts = std::iter::once(top.as_bytes()).chain(names.into_iter().map(CStr::to_bytes));
+        OsString::from_vec(parts.collect::<Vec<_>>().join(&b'/'))
+    }
+
     /// Opens folder `index` below `top` without following any link.
     pub(super) fn open(&self, top: BorrowedFd<'_>, index: usize, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let mut names = Vec::new();
-        let mut at = index;
-        while let Some((parent, name)) = self.entry(at) {
-            names.push(name);
-            at = parent;
-        }
-        names.reverse();
+        let names = self.names(index);
         let mut folder: Option<OwnedFd> = None;
         let mut rest = names.as_slice();
         while !rest.is_empty() {
@@ -59,6 +63,18 @@ impl Folders {
             Some(folder) => Ok(folder),
             None => rustix::fs::openat(top, c".", flags, Mode::empty()),
         }
+    }
+
+    /// The names that lead to folder `index`, from the top down.
+    fn names(&self, index: usize) -> Vec<&CStr> {
+        let mut names = Vec::new();
+        let mut at = index;
+        while let Some((parent, name)) = self.entry(at) {
+            names.push(name);
+            at = parent;
+        }
+        names.reverse();
+        names
     }
 }
 

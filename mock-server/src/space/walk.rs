@@ -15,7 +15,8 @@ use rustix::{
 
 use super::{FileError, Owner, sys};
 
-const PATH_MAX: usize = 4096;
+/// No path is as long as this, in bytes.
+pub(super) const PATH_MAX: usize = 4096;
 const NAME_MAX: usize = 255;
 const LINKS_MAX: usize = 40;
 

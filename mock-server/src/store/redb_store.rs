@@ -341,22 +341,124 @@ mod tests {
         }
     }
 
+    type Body<'a> = &'a (dyn Fn(&mut dyn Writer) -> bool + Sync);
+
+    /// Lets writers in once a first one has changed something and so many wait behind it; what became of them, the first
+    /// in front.
+    fn behind_another<const MANY: usize>(
+        store: &RedbStore,
+        writers: [Body<'_>; MANY],
+    ) -> Vec<std::thread::Result<Result<(), StoreError>>> {
+        use std::{sync::mpsc, thread};
+
+        thread::scope(|scope| {
+            let (at_work, begun) = mpsc::channel();
+            let first = scope.spawn(move || {
+                store.write(Durability::Now, &mut |tx| {
+                    tx.put(Table::Keys, "first", b"first").unwrap();
+                    at_work.send(()).unwrap();
+                    while store.together.waiting() < MANY {
+                        thread::yield_now();
+                    }
+                    true
+                })
+            });
+            begun.recv().unwrap();
+            let others =
+                writers.map(|writer| scope.spawn(move || store.write(Durability::Now, &mut |tx| writer(tx))));
+            std::iter::once(first).chain(others).map(thread::ScopedJoinHandle::join).collect()
+        })
+    }
+
     #[test]
-    fn a_writer_that_panics_takes_its_transaction_along_and_no_other() {
+    fn a_writer_that_panics_is_undone_and_no_other() {
         let store = RedbStore::in_memory().unwrap();
-        let panicking = std::panic::AssertUnwindSafe(|| {
-            store.write(Durability::Now, &mut |tx| {
-                tx.put(Table::Keys, "half", b"x").unwrap();
-                panic!("on purpose")
-            })
-        });
-        std::panic::catch_unwind(panicking).unwrap_err();
+        let outcomes = behind_another(
+            &store,
+            [
+                &|tx| {
+                    for key in ["half", "first"] {
+                        tx.put(Table::Keys, key, b"x").unwrap();
+                    }
+                    panic!("on purpose")
+                },
+                &|tx| tx.put(Table::Keys, "kept", b"x").is_ok(),
+            ],
+        );
+        let outcomes: Vec<_> =
+            outcomes.into_iter().map(|outcome| outcome.ok().map(|told| told.is_ok())).collect();
+        assert_eq!(outcomes, [Some(true), None, Some(true)]);
         store
             .write(Durability::Now, &mut |tx| {
-                assert_eq!(tx.get(Table::Keys, "half").unwrap(), None);
+                for (key, value) in
+                    [("half", None), ("first", Some(b"first".to_vec())), ("kept", Some(b"x".to_vec()))]
+                {
+                    assert_eq!(tx.get(Table::Keys, key).unwrap(), value, "{key}");
+                }
                 true
             })
             .unwrap();
+    }
+
+    /// A disk that can be taken away.
+    #[derive(Debug, Default)]
+    struct Failing {
+        memory: InMemoryBackend,
+        is_gone: std::sync::Arc<std::sync::atomic::AtomicBool>,
+    }
+
+    impl Failing {
+        fn check(&self) -> std::io::Result<()> {
+            match self.is_gone.load(std::sync::atomic::Ordering::SeqCst) {
+                true => Err(std::io::Error::other("the disk is gone")),
+                false => Ok(()),
+            }
+        }
+    }
+
+    impl redb::StorageBackend for Failing {
+        fn len(&self) -> std::io::Result<u64> {
+            self.memory.len()
+        }
+
+        fn read(&self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
+            self.memory.read(offset, out)
+        }
+
+        fn set_len(&self, len: u64) -> std::io::Result<()> {
+            self.check()?;
+            self.memory.set_len(len)
+        }
+
+        fn sync_data(&self) -> std::io::Result<()> {
+            self.check()?;
+            self.memory.sync_data()
+        }
+
+        fn write(&self, offset: u64, data: &[u8]) -> std::io::Result<()> {
+            self.check()?;
+            self.memory.write(offset, data)
+        }
+    }
+
+    #[test]
+    fn nobody_goes_by_what_another_wrote_and_the_disk_did_not_take() {
+        let disk = Failing::default();
+        let is_gone = disk.is_gone.clone();
+        let store = RedbStore::with_tables(Builder::new().create_with_backend(disk).unwrap(), true).unwrap();
+        let outcomes = behind_another(
+            &store,
+            [&|tx| {
+                // It would say that the name is taken.
+                assert_eq!(tx.get(Table::Keys, "first").unwrap().as_deref(), Some(&b"first"[..]));
+                is_gone.store(true, std::sync::atomic::Ordering::SeqCst);
+                false
+            }],
+        );
+        for outcome in outcomes {
+            let told = outcome.unwrap();
+            assert!(matches!(told, Err(StoreError::Failed(_))), "{told:?}");
+        }
     }
 
     #[test]

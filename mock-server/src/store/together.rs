@@ -1,12 +1,16 @@
 //! Writers that come at once share one transaction, and with it one trip to the disk.
 //!
 //! Each runs its body on its own thread, one after the other, in the transaction that is open; whoever finds nobody behind
-//! commits for all, and those who come meanwhile make up the next one. A body that wants to be undone takes back what it
-//! changed itself, and the others of its transaction do not notice. Nobody is told anything before the commit.
+//! commits for all, and those who come meanwhile make up the next one. What a body changed that wants to be undone, or that
+//! panics, is taken back, and the others of its transaction do not notice. Nobody is told anything before the commit, but
+//! for a writer that is undone and saw nothing of others.
 
-use std::sync::{
-    Arc, Condvar, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    panic::{self, AssertUnwindSafe},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use redb::{Database, WriteTransaction};
@@ -33,6 +37,9 @@ pub(super) struct Together {
 
 struct Open {
     transaction: WriteTransaction,
+    /// How many bodies have run in it.
+    turns: usize,
+    /// How many of them wait for it to be kept.
     members: usize,
     must_be_durable: bool,
     /// Why nothing of it may be kept.
@@ -78,14 +85,17 @@ impl Together {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let mut place = lock(&self.open);
         self.waiting.fetch_sub(1, Ordering::SeqCst);
-        // Taken out while it is worked on: a body that panics takes it along.
+        // Taken out while it is worked on: a store that panics takes it along.
         let mut open = match place.take() {
             Some(open) => open,
             None => Open::begin(database)?,
         };
+        // What it sees of them is not yet kept.
+        let sees_others = open.members > 0;
+        open.turns += 1;
         let mut changes = Changes::of(&open.transaction);
-        let is_kept = body(&mut changes);
-        if is_kept {
+        let wish = panic::catch_unwind(AssertUnwindSafe(|| body(&mut changes)));
+        if matches!(wish, Ok(true)) {
             open.members += 1;
             open.must_be_durable |= durability == Durability::Now;
         } else if let Err(error) = changes.undo() {
@@ -93,17 +103,21 @@ impl Together {
         }
         let news = open.telling.0.clone();
         // Whoever is about to take the place will be there, and commits instead.
-        if self.waiting.load(Ordering::SeqCst) == 0 || open.members >= MOST {
+        if self.waiting.load(Ordering::SeqCst) == 0 || open.turns >= MOST {
             self.settle(open);
         } else {
             *place = Some(open);
         }
         drop(place);
-        if is_kept { news.wait() } else { Ok(()) }
+        match wish {
+            Err(panic) => panic::resume_unwind(panic),
+            Ok(false) if !sees_others => Ok(()),
+            Ok(_) => news.wait(),
+        }
     }
 
     fn settle(&self, open: Open) {
-        let Open { mut transaction, members, must_be_durable, broken, telling } = open;
+        let Open { mut transaction, members, must_be_durable, broken, telling, turns: _ } = open;
         let is_lazy = !must_be_durable
             && members > 0
             && !self.lazy.fetch_add(1, Ordering::Relaxed).is_multiple_of(LAZY_RUN);
@@ -133,6 +147,7 @@ impl Open {
     fn begin(database: &Database) -> Result<Self, StoreError> {
         Ok(Self {
             transaction: database.begin_write().map_err(failed)?,
+            turns: 0,
             members: 0,
             must_be_durable: false,
             broken: None,

@@ -123,6 +123,19 @@ pub(crate) enum Refusal {
     Quota { window: Window, limit: u64, retry_after_ms: Millis },
 }
 
+impl Standing {
+    /// How it stands once so many more are started.
+    pub(crate) fn after(&self, more: u64) -> Self {
+        Self {
+            active: self.active.saturating_add(more),
+            taken: self.taken.saturating_add(more),
+            taken_by_member: self.taken_by_member.saturating_add(more),
+            starts: self.starts.map(|starts| starts.saturating_add(more)),
+            free_at: self.free_at,
+        }
+    }
+}
+
 /// Looks at everything a wallet has running and has started.
 pub(crate) fn standing(tx: &dyn Reader, wallet: &Wallet, now: Millis) -> Result<Standing, StoreError> {
     let mut standing = Standing {
@@ -229,6 +242,7 @@ mod tests {
         let refusal = check(&wallet, &look(20_000), 20_000).unwrap_err();
         assert_eq!(refusal, Refusal::Quota { window: Window::Minute, limit: 2, retry_after_ms: 40_000 });
         assert_eq!(check(&wallet, &look(60_000), 60_000), Ok(()));
+        assert_eq!(check(&wallet, &look(60_000).after(5), 60_000), Err(Refusal::TooManyActive));
         start("3", 60_000);
         let refusal = check(&wallet, &look(61_000), 61_000).unwrap_err();
         assert_eq!(refusal, Refusal::Quota { window: Window::Day, limit: 3, retry_after_ms: 86_339_000 });

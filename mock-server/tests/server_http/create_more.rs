@@ -173,6 +173,9 @@ async fn several_are_created_from_what_was_saved() {
     }
     let alone = create(&api, json!({"from": "base", "count": 1})).await;
     assert_eq!(alone.get("sandboxes"), None);
+    // More than there may be: none is made.
+    let too_many = api.post("/sandboxes", json!({"from": "base", "count": 1000})).await;
+    too_many.fails(429, "limit_reached");
     let listed = api.get("/sandboxes").await.succeeds(200, "sandbox.list");
     assert_eq!(listed["sandboxes"].as_array().unwrap().len(), 5);
 }

@@ -185,7 +185,7 @@ async fn things_are_moved_and_replaced_only_when_that_is_wanted() {
     assert_eq!(api.exec(&id, "ls; cat b").await["stdout"], "b\nout\n5\n");
 
     api.exec(&id, "mkdir -p p/q/r").await;
-    for (source, destination) in [("p", "p/q/x"), ("p", "p/q"), ("p/q", "p")] {
+    for (source, destination) in [("p", "p/q/x"), ("p", "p/new/x"), ("p", "p/q"), ("p/q", "p")] {
         go(source, destination, true).await.fails(400, "invalid_path");
     }
     for root in ["/home/user", "/tmp", "p/.."] {
@@ -199,6 +199,8 @@ async fn things_are_moved_and_replaced_only_when_that_is_wanted() {
         assert_eq!(wrong.fails(400, "invalid_path")["field"], "source");
     }
     go("b", "b/x", false).await.fails(400, "invalid_path");
+    // No folder is made for a file that cannot be one.
+    go("b", "made/x/", false).await.fails(400, "invalid_path");
     go("none", "x", false).await.fails(404, "path_not_found");
     assert_eq!(api.exec(&id, "find p; ls /home/user").await["stdout"], "p\np/q\np/q/r\nb\nout\np\n");
 }

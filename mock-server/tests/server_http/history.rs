@@ -79,9 +79,10 @@ async fn an_account_has_room_for_so_much_output_an_hour() {
     let all = (false, vec![json!(6_000_000), json!(4)]);
     assert_eq!(make(6_000_000).await, all);
     let (is_truncated, sizes) = make(6_000_000).await;
-    assert_eq!((is_truncated, &sizes[0]), (true, &json!(0)));
+    // Output is stored while it comes: how much of it still found room depends on how fast that was.
+    assert!(is_truncated && sizes[0].as_u64() < Some(6_000_000), "{sizes:?}");
     // What still fits is kept.
-    assert_eq!(make(10_000).await, (false, vec![json!(10_000), json!(4)]));
+    assert_eq!(make(1_000).await, (false, vec![json!(1_000), json!(4)]));
     clock.advance(Duration::from_secs(3600));
     assert_eq!(make(6_000_000).await, all);
 }
