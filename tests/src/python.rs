@@ -4,7 +4,7 @@
 
 use crate::aloud;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     fs,
     io::Write as _,
     path::{Path, PathBuf},
@@ -49,17 +49,32 @@ pub fn openapi_validator() -> Option<Python> {
     with(&VALIDATOR)
 }
 
-/// An interpreter that has the package. `None`, with a line that says why, where there is no python3 or no package registry;
-/// where `CI` is set there must be both, so that panics with the words of the installer.
+/// An interpreter that has the package. `None`, with one line a process that says why, where there is no python3 or no package
+/// registry; where `CI` is set there must be both, so that panics with the words of the installer.
 pub fn with(package: &Package) -> Option<Python> {
-    match prepare(package) {
-        Ok(interpreter) => Some(Python { interpreter }),
-        Err(why) if std::env::var_os("CI").is_some() => {
-            panic!("CI is set, so {} must be there: {why}", package.title)
+    // The tests of one process that need the same wait for the first of them, and look no further.
+    static PREPARED: Mutex<BTreeMap<&str, Result<PathBuf, String>>> = Mutex::new(BTreeMap::new());
+    let must_be_there = std::env::var_os("CI").is_some();
+    let prepared = {
+        let mut all = PREPARED.lock().unwrap_or_else(PoisonError::into_inner);
+        match all.entry(package.name) {
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(unknown) => {
+                let prepared = prepare(package);
+                if let Err(why) = &prepared
+                    && !must_be_there
+                {
+                    let why = why.lines().last().unwrap_or_default();
+                    aloud(&format!("SKIPPED: {} is not there to compare with: {why}", package.title));
+                }
+                unknown.insert(prepared).clone()
+            }
         }
+    };
+    match prepared {
+        Ok(interpreter) => Some(Python { interpreter }),
         Err(why) => {
-            let why = why.lines().last().unwrap_or_default();
-            aloud(&format!("SKIPPED: {} is not there to compare with: {why}", package.title));
+            assert!(!must_be_there, "CI is set, so {} must be there: {why}", package.title);
             None
         }
     }
@@ -102,21 +117,8 @@ impl Python {
     }
 }
 
-/// Makes the environment unless that was done before.
-fn prepare(package: &Package) -> Result<PathBuf, String> {
-    // The tests of one process that need the same wait for the first of them, and look no further.
-    static READY: Mutex<BTreeMap<&str, PathBuf>> = Mutex::new(BTreeMap::new());
-    let mut ready = READY.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(interpreter) = ready.get(package.name) {
-        return Ok(interpreter.clone());
-    }
-    let interpreter = prepare_first(package)?;
-    ready.insert(package.name, interpreter.clone());
-    Ok(interpreter)
-}
-
 /// Makes the environment unless an earlier run did, of the same requirements.
-fn prepare_first(package: &Package) -> Result<PathBuf, String> {
+fn prepare(package: &Package) -> Result<PathBuf, String> {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     let requirements = tests.join("requirements").join(format!("{}.txt", package.name));
     let wanted = fs::read(&requirements).map_err(|error| format!("{}: {error}", requirements.display()))?;
@@ -148,7 +150,7 @@ const INSTALLED: &str = "installed.txt";
 fn make(home: &Path, requirements: &Path) -> Result<(), String> {
     run(Command::new("python3").args(["-m", "venv"]).arg(home))?;
     // Everything that is needed is named, and nothing else is brought along.
-    let options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--retries=1", "--timeout=15"];
+    let options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--retries=3", "--timeout=15"];
     let mut pip = Command::new(interpreter(home));
     run(pip.args(["-m", "pip", "install"]).args(options).arg("--requirement").arg(requirements))?;
     run(Command::new(interpreter(home)).args(["-m", "pip", "check", "--disable-pip-version-check"]))?;

@@ -27,6 +27,8 @@ pub struct Suite<'a> {
     pub name: &'a str,
     /// The client as the list of faults names it.
     pub client: &'a str,
+    /// How many public methods it has. Fixed as its version is; that fewer were found would otherwise go unnoticed.
+    pub methods: usize,
     /// What has to be installed.
     pub package: &'a Package,
     /// The script, below `strangers`.
@@ -40,7 +42,7 @@ pub struct Suite<'a> {
 }
 
 impl Suite<'_> {
-    /// Runs it, and panics unless every public method was called and did what it should, but for the faults in the list,
+    /// Runs it, and panics unless each of its public methods was called and did what it should, but for the faults in the list,
     /// each of which must have shown. Nothing but a line where the client cannot be installed.
     pub fn run(&self) {
         let Some(python) = python::with(self.package) else { return };
@@ -70,6 +72,9 @@ impl Suite<'_> {
             Report::read(&lines).unwrap_or_else(|problem| panic!("{}: {problem}\n{said}", self.name));
         let faults = Faults::read(&read("faults.json")).unwrap_or_else(|problem| panic!("{problem}"));
         let mut problems = report.problems(&faults, self.client);
+        if report.methods() != self.methods {
+            problems.push(format!("{} methods were found, not {}", report.methods(), self.methods));
+        }
         if !output.status.success() {
             problems.push(format!("the script ended with {}", output.status));
         }

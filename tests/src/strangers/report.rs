@@ -54,6 +54,11 @@ impl Report {
         Some(())
     }
 
+    /// How many public methods the package was found to have.
+    pub fn methods(&self) -> usize {
+        self.methods.len()
+    }
+
     /// All that is not as it should be, a line each.
     pub fn problems(&self, faults: &Faults, client: &str) -> Vec<String> {
         let mut problems = Vec::new();

@@ -45,7 +45,7 @@ async def quotas_are_told_with_the_time_to_wait(case):
     first = carol.create(create_sandbox_request=wanted).sandbox
     carol.delete_sandbox(first.id, first.id)
     said = await fails(lambda: carol.create(create_sandbox_request=wanted), 429, "rate_limited")
-    equal(said["error"]["details"]["window"], "minute")
+    equal(said["error"]["details"]["window"], "hour")
 
 
 async def faults_of_the_service_are_told_as_such(case):

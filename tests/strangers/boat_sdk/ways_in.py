@@ -3,19 +3,19 @@
 import tempfile
 import urllib.request
 
-from around import public_key
+from around import free_ports, public_key
 from boat_sdk import DesktopRequest, HostPortRequest, SshKeyRequest
 from case import fails
 from stranger import equal, until
 
 
 async def a_port_is_reached_from_outside(case):
-    api = case.api
+    api, port = case.api, free_ports(2)
     with case.sandbox() as sandbox_id:
         case.write(sandbox_id, "www/index.html", "hello")
-        case.command(sandbox_id, "exec python3 -m http.server 8123 --bind 127.0.0.1", cwd="www", detached=True)
-        hosted = api.host_port(sandbox_id, HostPortRequest(port=8123, localhost=True, title="site"))
-        equal((hosted.type, hosted.port, hosted.localhost, hosted.is_protected), ("port.hosted", 8123, True, True))
+        case.command(sandbox_id, f"exec python3 -m http.server {port} --bind 127.0.0.1", cwd="www", detached=True)
+        hosted = api.host_port(sandbox_id, HostPortRequest(port=port, localhost=True, title="site"))
+        equal((hosted.type, hosted.port, hosted.localhost, hosted.is_protected), ("port.hosted", port, True, True))
         assert "_token=" in hosted.url
 
         def answered():
@@ -26,7 +26,7 @@ async def a_port_is_reached_from_outside(case):
                 return False
 
         await until(answered, "the page")
-        public = api.host_port(sandbox_id, HostPortRequest(port=8124, public=True))
+        public = api.host_port(sandbox_id, HostPortRequest(port=port + 1, public=True))
         equal((public.is_protected, "_token" in public.url), (False, False))
 
 

@@ -1,4 +1,4 @@
-"""What scenarios have around them: the server's clock, work for an agent, a listener of their own, a key."""
+"""What scenarios have around them: the server's clock, work for an agent, a listener of their own, free ports, a key."""
 
 import contextlib
 import http.server
@@ -7,6 +7,7 @@ import queue
 import socket
 import subprocess
 import threading
+import traceback
 
 # A prompt that keeps an agent at work until there is a file `go`.
 AT_WORK = "```sh\nwhile [ ! -e go ]; do sleep 0.02; done\n```"
@@ -22,15 +23,27 @@ def move_clock(seconds):
 
 @contextlib.contextmanager
 def meanwhile(work):
-    """Does something in a thread of its own while the client waits; `work` is given what says that the wait is over."""
-    over = threading.Event()
-    thread = threading.Thread(target=work, args=(over,))
+    """Does something in a thread of its own while the client waits; `work` is given what says that the wait is over. What goes
+    wrong there goes wrong here."""
+    over, problems = threading.Event(), []
+
+    def watched():
+        try:
+            work(over)
+        except BaseException as problem:
+            # Said at once, for the wait may not end without this.
+            traceback.print_exc()
+            problems.append(problem)
+
+    thread = threading.Thread(target=watched)
     thread.start()
     try:
         yield
     finally:
         over.set()
         thread.join()
+    if problems:
+        raise problems[0]
 
 
 class _Listener(http.server.BaseHTTPRequestHandler):
@@ -60,6 +73,17 @@ def listener():
     finally:
         server.shutdown()
         server.server_close()
+
+
+def free_ports(count):
+    """The first of so many ports in a row that nothing uses. Where sandboxes share the machine's network, others run at the same
+    time and look for theirs elsewhere."""
+    for first in range(10_000 + os.getpid() % 1000 * 20, 32_000, count):
+        with contextlib.suppress(OSError), contextlib.ExitStack() as held:
+            for port in range(first, first + count):
+                held.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return first
+    raise AssertionError("no port is free")
 
 
 def public_key(folder):

@@ -3,16 +3,17 @@
 import tempfile
 import urllib.request
 
-from around import public_key
+from around import free_ports, public_key
 from stranger import done, equal, until
 
 
 async def a_port_is_reached_from_outside(case):
+    port = free_ports(3)
     async with case.sandbox(type="small") as sandbox:
         await done(sandbox.files.write("www/index.html", "hello"))
-        server = await done(sandbox.start("python3 -m http.server 8123 --bind 127.0.0.1", cwd="www"))
-        hosted = await done(sandbox.host(8123, localhost=True, title="site"))
-        equal((hosted.type, hosted.port, hosted.localhost, hosted.is_protected), ("port.hosted", 8123, True, True))
+        server = await done(sandbox.start(f"exec python3 -m http.server {port} --bind 127.0.0.1", cwd="www"))
+        hosted = await done(sandbox.host(port, localhost=True, title="site"))
+        equal((hosted.type, hosted.port, hosted.localhost, hosted.is_protected), ("port.hosted", port, True, True))
         assert "_token=" in hosted.url
 
         async def answered():
@@ -23,17 +24,17 @@ async def a_port_is_reached_from_outside(case):
                 return False
 
         await until(answered, "the page")
-        again = await done(sandbox.api.host_port(sandbox.id, port=8123, localhost=True))
+        again = await done(sandbox.api.host_port(sandbox.id, port=port, localhost=True))
         equal(again.url, hosted.url)
-        public = await done(sandbox.host(8124, private=False))
+        public = await done(sandbox.host(port + 1, private=False))
         equal((public.is_protected, "_token" in public.url), (False, False))
-        equal((await done(sandbox.host(8125, public=True))).is_protected, False)
+        equal((await done(sandbox.host(port + 2, public=True))).is_protected, False)
         listed = await done(sandbox.api.list_hosted_ports(sandbox.id))
-        equal(sorted(port["port"] for port in listed["ports"]), [8123, 8124, 8125])
-        removed = await done(sandbox.api.unhost_port(sandbox.id, 8124))
+        equal(sorted(one["port"] for one in listed["ports"]), [port, port + 1, port + 2])
+        removed = await done(sandbox.api.unhost_port(sandbox.id, port + 1))
         equal(removed.ok, True)
         left = await done(sandbox.api.list_hosted_ports(sandbox.id))
-        equal(sorted(port["port"] for port in left["ports"]), [8123, 8125])
+        equal(sorted(one["port"] for one in left["ports"]), [port, port + 2])
         await done(server.kill())
 
 

@@ -25,15 +25,17 @@ STREAMS = {
 }
 
 
-def example(operation, cases, request, mode=GenerationMode.POSITIVE):
-    """A case of an operation; paths that the request leaves out lead to what is there."""
+def example(operation, cases, request, wrong=()):
+    """A case of an operation, of which these parts are wrong; paths that the request leaves out lead to what is there."""
     name = operation.definition.raw["operationId"]
     request = filled(cases.world, request)
     path = {one.name: cases.lasting(name, one.name) for one in operation.path_parameters}
     path.update(request.get("path", {}))
+    modes = {PARTS[part]: GenerationMode.NEGATIVE if part in wrong else GenerationMode.POSITIVE for part in request}
+    mode = GenerationMode.NEGATIVE if wrong else GenerationMode.POSITIVE
     meta = CaseMetadata(
         generation=GenerationInfo(time=0.0, mode=mode),
-        components={PARTS[part]: ComponentInfo(mode=mode) for part in request},
+        components={part: ComponentInfo(mode=mode) for part, mode in modes.items()},
         phase=PhaseInfo(
             name=TestPhase.EXAMPLES,
             data=ExamplesPhaseData(description=None, parameter=None, parameter_location=None, location=None),

@@ -1,10 +1,11 @@
 """What may differ, from exceptions.yaml, and the requests that show it."""
 
+import re
 from collections import Counter
 
 from schemathesis.generation import GenerationMode
 
-from examples import STREAMS, example
+from examples import PARTS, STREAMS, example
 
 # The checks by the failures that they report.
 CHECKS = {
@@ -24,12 +25,14 @@ class Exceptions:
         # The ids of the cases that are sent as they are.
         self.shown = set()
 
-    def allows(self, operation, failure, response):
+    def allows(self, operation, failure, case, response):
         """Whether a row names this difference."""
         check = CHECKS.get(type(failure).__name__)
         answer = parts(response)
         for number, row in enumerate(self.rows):
             if row["check"] != check or operation not in row["operations"]:
+                continue
+            if "part" in row and wrong_parts(case) != {PARTS[row["part"]]}:
                 continue
             if all(answer[name] == value for name, value in row["answer"].items()):
                 self.used[number, operation] += 1
@@ -39,14 +42,12 @@ class Exceptions:
     def add_examples(self, operation, examples):
         """Adds the requests of an operation's rows, and its stream, to the cases that are sent first."""
         name = operation.definition.raw["operationId"]
-        wanted = [(STREAMS[name], GenerationMode.POSITIVE)] if name in STREAMS else []
+        wanted = [(STREAMS[name], ())] if name in STREAMS else []
         for row in self.rows:
             if row["operations"].get(name) is not None:
-                is_negative = row["check"] == "negative_data_rejection"
-                mode = GenerationMode.NEGATIVE if is_negative else GenerationMode.POSITIVE
-                wanted.append((row["operations"][name], mode))
-        for request, mode in wanted:
-            case = example(operation, self.cases, request, mode)
+                wanted.append((row["operations"][name], [row["part"]] if "part" in row else []))
+        for request, wrong in wanted:
+            case = example(operation, self.cases, request, wrong)
             self.shown.add(case.id)
             examples.append(case)
 
@@ -65,13 +66,19 @@ class Exceptions:
         ]
 
 
+def wrong_parts(case):
+    """The parts of a request that are not as the document allows."""
+    return {part for part, component in case.meta.components.items() if component.mode is GenerationMode.NEGATIVE}
+
+
 def parts(response):
     """What a row can name of an answer."""
     found = {"status": response.status_code, "code": None, "field": None}
     try:
         answer = response.json()
         found["code"] = answer.get("code")
-        found["field"] = answer["error"].get("details", {}).get("field")
+        field = answer["error"].get("details", {}).get("field")
+        found["field"] = field and re.split(r"[.\[]", field)[0]
     except (ValueError, TypeError, KeyError, AttributeError):
         pass
     return found

@@ -126,7 +126,7 @@ def register(cases, exceptions, seen):
 
     @schemathesis.hook
     def filter_failure(context, failure, case, response):
-        return not exceptions.allows(name_of(case), failure, response)
+        return not exceptions.allows(name_of(case), failure, case, response)
 
 
 def run(given):
