@@ -49,7 +49,7 @@ async fn files_are_there_before_the_setup_script_runs() {
     let server = MockServer::start();
     let api = Api::of(&server);
     let files = json!([
-        {"path": "app/main.sh", "content": "echo $1 > /tmp/said\n"},
+        {"path": "app/main.sh", "content": "echo $1 > said\n"},
         {"path": "/tmp/raw", "content": "AAEC", "encoding": "base64"},
     ]);
     let body = json!({"name": "with files", "files": files, "setupScript": "sh app/main.sh hello"});
@@ -57,8 +57,9 @@ async fn files_are_there_before_the_setup_script_runs() {
     assert_eq!((&created["name"], &created["setupStatus"]), (&json!("with files"), &json!("pending")));
     let id = created["id"].as_str().unwrap();
     assert_eq!(settled(&api, id).await["setupStatus"], "done");
-    let seen = api.exec(id, "cat /tmp/said; wc -c < /tmp/raw").await;
-    assert_eq!(seen["stdout"], "hello\n3\n");
+    assert_eq!(api.exec(id, "cat said").await["stdout"], "hello\n");
+    let raw = api.get(&format!("/sandboxes/{id}/files?path=/tmp/raw&encoding=base64")).await;
+    assert_eq!(raw.succeeds(200, "file.read")["content"], "AAEC");
 
     // Without a script, too; one that cannot be written is said, and the script does not run.
     let alone = create(&api, json!({"files": [{"path": "a", "content": "x"}]})).await;
