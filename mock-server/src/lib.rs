@@ -11,6 +11,9 @@
 //! // Dropping it ends every process it started and removes its folders.
 //! ```
 
+// A peer's bytes must not end in a panic: what ships has none but those excepted by name.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 pub mod agent;
 mod app;
 mod auth;

@@ -45,6 +45,9 @@
 //! waits for what it keeps from running. The time limits end it: see [`Timeouts`] for the defaults, 60 s for a try and
 //! 5 minutes in all.
 
+// A peer's bytes must not end in a panic: what ships has none but those excepted by name.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 mod account;
 mod api;
 mod attach;

@@ -1,4 +1,6 @@
 #![doc = include_str!("../README.md")]
+// A peer's bytes must not end in a panic: what ships has none but those excepted by name.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
 
 mod call;
 pub mod clock;
