@@ -236,7 +236,8 @@ pub(crate) fn description(document: &Document, operation: &Operation) -> String 
     text.push_str("A bad argument, or one that the client's dialect does not have, is refused before anything is sent. The service fails with:\n");
     for code in &operation.errors {
         if let Some(error) = document.errors.get(code) {
-            text.push_str(&format!("\n* `{code}` ({}): {}", error.status, docs::sentence(&error.meaning)));
+            let status = error.status_of(&operation.id);
+            text.push_str(&format!("\n* `{code}` ({status}): {}", docs::sentence(&error.meaning)));
         }
     }
     text.push_str(&format!("\n\n{}, `{}`.", document.title(), operation.id));

@@ -89,6 +89,13 @@ pub(crate) fn generate(document: &Document) -> Result<Artifact> {
                 /// The highest.
                 max: Option<i64>,
             },
+            /// This text, or what else it may be.
+            Also {
+                /// The text.
+                text: &'static str,
+                /// What else.
+                kind: &'static Kind,
+            },
             /// Any number.
             Number,
             /// `true` or `false`.
@@ -127,7 +134,10 @@ pub(crate) fn generate(document: &Document) -> Result<Artifact> {
 
 fn field(document: &Document, body: &str, key: &str, schema: &Schema, required: bool) -> Result<TokenStream> {
     let place = format!("{body}.{key}");
-    let kind = kind(document, &place, schema)?;
+    let mut kind = kind(document, &place, schema)?;
+    if let Some(text) = &schema.also {
+        kind = quote!(Kind::Also { text: #text, kind: &#kind });
+    }
     let nullable = schema.nullable;
     let code = schema.error_code.as_deref().unwrap_or("invalid_request");
     known(document, &place, code)?;

@@ -15,6 +15,9 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub(crate) struct ErrorCode {
     pub status: u16,
+    /// The operations that answer with it under another status.
+    #[serde(rename = "statusAt", default)]
+    pub status_at: IndexMap<String, u16>,
     pub produced: Produced,
     #[serde(default)]
     pub scenarios: Vec<String>,
@@ -35,6 +38,11 @@ pub(crate) enum Produced {
 }
 
 impl ErrorCode {
+    /// The status that it comes under at an operation.
+    pub(crate) fn status_of(&self, operation: &str) -> u16 {
+        self.status_at.get(operation).copied().unwrap_or(self.status)
+    }
+
     /// What leads to it, for people.
     pub(crate) fn way(&self) -> String {
         match self.produced {
@@ -69,6 +77,15 @@ pub(crate) fn verify(
             (true, true) => return odd("is produced elsewhere, and an operation lists it"),
             (false, false) => return odd("is listed by no operation"),
             _ => {}
+        }
+        for (id, status) in &code.status_at {
+            let lists = |operation: &Operation| operation.id == *id && operation.own_errors.contains(name);
+            if !operations.iter().any(lists) {
+                return odd(&format!("has a status at `{id}`, which does not list it"));
+            }
+            if *status == code.status {
+                return odd(&format!("has its own status at `{id}` once more"));
+            }
         }
     }
     Ok(())

@@ -51,7 +51,21 @@ pub(crate) fn generate(document: &Document) -> Result<Artifact> {
     let rules = document.rules.iter().map(rule).collect::<Result<Vec<_>>>()?;
     let codes = document.errors.iter().map(|(code, error)| {
         let (status, retryable, meaning) = (error.status, option(error.retryable), &error.meaning);
-        quote!(ErrorCode { code: #code, status: #status, retryable: #retryable, meaning: #meaning })
+        let others =
+            document.operations.iter().filter(|operation| error.status_at.contains_key(&operation.id));
+        let other_statuses = others.map(|operation| {
+            let (variant, status) = (ident(&operation.variant()), error.status_of(&operation.id));
+            quote!((Operation::#variant, #status))
+        });
+        quote! {
+            ErrorCode {
+                code: #code,
+                status: #status,
+                other_statuses: &[#(#other_statuses),*],
+                retryable: #retryable,
+                meaning: #meaning,
+            }
+        }
     });
     let tokens = quote! {
         use std::time::Duration;
@@ -226,6 +240,8 @@ fn types() -> TokenStream {
             pub code: &'static str,
             /// The HTTP status it comes under.
             pub status: u16,
+            /// The operations at which that is another one, which stands beside them.
+            pub other_statuses: &'static [(Operation, u16)],
             /// What it says of a repetition, when it always says the same.
             pub retryable: Option<bool>,
             /// What went wrong.

@@ -50,6 +50,9 @@ pub(crate) struct Schema {
     pub three_state: bool,
     #[serde(rename = "x-check")]
     pub check: Option<Check>,
+    /// A text that the service takes besides, from older callers.
+    #[serde(rename = "x-also")]
+    pub also: Option<String>,
     #[serde(rename = "x-max-bytes")]
     pub max_bytes: Option<u64>,
     #[serde(rename = "x-error-code")]

@@ -6,7 +6,7 @@ const ODD: &str = r##"
 openapi: 3.0.3
 info: {title: 'Odd "API"', version: '9'}
 x-error-codes:
-  invalid_request: {status: 400, produced: ruled, meaning: 'Bad, "very" bad'}
+  invalid_request: {status: 400, statusAt: {self: 418}, produced: ruled, meaning: 'Bad, "very" bad'}
 x-repeat-table:
   - {name: one-status, when: {status: [418]}, repeat: [], why: 'A pot, not a service.'}
 paths:
@@ -189,6 +189,14 @@ fn a_stream_sends_what_it_forces_and_a_socket_has_no_method() {
 }
 
 #[test]
+fn a_code_may_have_another_status_at_an_operation() {
+    let (api, operations) = (text("sdk/src/generated/api.rs"), text("sdk/src/generated/operations.rs"));
+    assert!(api.contains("* `invalid_request` (418): Bad"), "{api}");
+    let code = operations.split("code: \"invalid_request\",").nth(1).unwrap().split('}').next().unwrap();
+    assert!(code.contains("status: 400u16,") && code.contains(", 418u16)]"), "{code}");
+}
+
+#[test]
 fn literal_segments_win_and_rules_are_written() {
     let router = text("mock-server/src/generated/router.rs");
     assert!(
@@ -226,6 +234,8 @@ fn what_no_step_understands_is_refused_by_its_place() {
         ("produced: ruled", "produced: ruled, scenarios: [rain]", "`invalid_request` needs `scenarios`"),
         ("produced: ruled", "produced: elsewhere", "`invalid_request` is produced elsewhere"),
         ("x-errors: [invalid_request]", "x-errors: []", "`invalid_request` is listed by no operation"),
+        ("statusAt: {self: 418}", "statusAt: {watch: 418}", "at `watch`, which does not list it"),
+        ("statusAt: {self: 418}", "statusAt: {self: 400}", "its own status at `self` once more"),
     ] {
         let error = refused(from, to);
         assert!(error.contains(says), "{to}: {error}");

@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -20,6 +20,7 @@ use crate::{
     folders::{SCRATCH, SNAPSHOTS},
     hosting::Gateway,
     job::Job,
+    memory::Watched,
     metering::Meters,
     outbound::Sender,
     router,
@@ -30,7 +31,7 @@ use crate::{
         key_uses::{self, KeyUses},
         keys::Key,
         sandboxes::{Sandbox, State},
-        scenarios::Scenarios,
+        scenarios::{Scenario, Scenarios},
         seed::MachinesSeed,
         time::{self, Millis},
     },
@@ -66,12 +67,18 @@ pub(crate) struct App {
     durable: tokio::sync::Mutex<u64>,
     /// Told whenever a sandbox's state has changed.
     pub(crate) happened: Notify,
+    /// Told whenever it may have changed who may read what a sandbox writes, or whether its machine answers.
+    pub(crate) reach_changed: watch::Sender<()>,
     /// Told whenever a machine may have become free.
     pub(crate) machine_freed: Notify,
+    /// Told whenever there may be more disks to capture from time to time, or that is done more or less often.
+    pub(crate) captures_changed: Notify,
     /// Told whenever the earliest export of gauges may have changed.
     pub(crate) telemetry_changed: Notify,
     /// How busy the sandboxes are.
     pub(crate) meters: Meters,
+    /// Where memory is looked after.
+    pub(crate) watched: Watched,
     /// The ways into sandboxes from outside.
     pub(crate) hosting: Gateway,
     /// What answers prompts, and what it is at.
@@ -88,14 +95,19 @@ pub(crate) struct Live {
     state: watch::Sender<State>,
     /// Goes up whenever somebody asks for another course: what an older task was about to do is then off.
     course: AtomicU64,
+    /// When it came up last, as far as this server has brought it up.
+    up_since: AtomicI64,
     /// Starting a command holds it for reading; booting, stopping and deleting hold it for writing.
     pub(crate) turn: RwLock<()>,
-    /// Copying the disk holds it for reading; removing the disk holds it for writing.
+    /// Copying the disk holds it for reading, but for a copy that is of no use once the disk is gone; removing the disk
+    /// holds it for writing.
     pub(crate) disk: RwLock<()>,
+    /// Saving the disk under a name holds it for reading from the first byte to the last; deleting waits for that.
+    pub(crate) saves: Arc<RwLock<()>>,
     /// One at a time brings the secret files of its environment into its work folder.
     pub(crate) placing: tokio::sync::Mutex<()>,
-    /// A stop that was told to give up on saving.
-    pub(crate) forced: Notify,
+    /// The course of the last stop that was told to give up on saving.
+    forced_on: watch::Sender<Option<u64>>,
     jobs: Mutex<HashMap<String, Arc<Job>>>,
 }
 
@@ -107,10 +119,12 @@ impl Live {
         Self {
             state: watch::Sender::new(state),
             course: AtomicU64::new(FIRST_COURSE),
+            up_since: AtomicI64::new(0),
             turn: RwLock::new(()),
             disk: RwLock::new(()),
+            saves: Arc::default(),
             placing: tokio::sync::Mutex::default(),
-            forced: Notify::new(),
+            forced_on: watch::Sender::new(None),
             jobs: Mutex::default(),
         }
     }
@@ -120,9 +134,40 @@ impl Live {
         self.course.fetch_add(1, Ordering::SeqCst) + 1
     }
 
+    /// The course that it is on.
+    pub(crate) fn course(&self) -> u64 {
+        self.course.load(Ordering::SeqCst)
+    }
+
+    /// It comes up now.
+    pub(crate) fn came_up(&self, now: Millis) {
+        self.up_since.store(now, Ordering::SeqCst);
+    }
+
+    /// When it came up last; long ago if another server brought it up.
+    pub(crate) fn up_since(&self) -> Millis {
+        self.up_since.load(Ordering::SeqCst)
+    }
+
     /// Whether nobody has asked for another course since.
     pub(crate) fn is_on(&self, course: u64) -> bool {
-        self.course.load(Ordering::SeqCst) == course
+        self.course() == course
+    }
+
+    /// Tells the stop on a course to give up on saving.
+    pub(crate) fn force(&self, course: u64) {
+        self.forced_on.send_replace(Some(course));
+    }
+
+    /// Whether that stop was told so.
+    pub(crate) fn is_forced(&self, course: u64) -> bool {
+        *self.forced_on.borrow() == Some(course)
+    }
+
+    /// Waits until it is told so.
+    pub(crate) async fn forced(&self, course: u64) {
+        // The sender lives in `self`, so waiting cannot fail.
+        let _ = self.forced_on.subscribe().wait_for(|forced_on| *forced_on == Some(course)).await;
     }
 
     /// Waits until somebody has asked for another course and told of it.
@@ -188,6 +233,7 @@ impl App {
             outbound: Sender::new(clock.clone(), loopback_targets),
             hosting: Gateway::default(),
             meters: Meters::default(),
+            watched: Watched::default(),
             clock,
             store,
             runner,
@@ -205,7 +251,9 @@ impl App {
             written: AtomicU64::new(0),
             durable: tokio::sync::Mutex::default(),
             happened: Notify::new(),
+            reach_changed: watch::Sender::new(()),
             machine_freed: Notify::new(),
+            captures_changed: Notify::new(),
             telemetry_changed: Notify::new(),
             agents: Agents::default(),
             closing: CancellationToken::new(),
@@ -325,6 +373,28 @@ impl App {
     /// What is wrong now.
     pub(crate) fn scenarios(&self) -> Scenarios {
         lock(&self.scenarios).clone()
+    }
+
+    /// Whether the machine of a sandbox does not answer, also to what it was at already. Of that, a disk that is still restored
+    /// keeps nothing back.
+    pub(crate) fn is_silent(&self, sandbox: &Sandbox) -> bool {
+        sandbox.state.is_up() && self.scenarios().is_on(Scenario::Unreachable, sandbox)
+    }
+
+    /// Waits until the machine of a sandbox does not answer.
+    pub(crate) async fn silence(&self, sandbox: &str) {
+        let mut changed = self.reach_changed.subscribe();
+        loop {
+            changed.borrow_and_update();
+            if !self.scenarios().is_empty() {
+                let found = self.read::<_, StoreError>(|tx| typed::get::<Sandbox>(tx, sandbox));
+                if found.ok().flatten().is_some_and(|sandbox| self.is_silent(&sandbox)) {
+                    return;
+                }
+            }
+            // The sender lives in `self`, so waiting cannot fail.
+            let _ = changed.changed().await;
+        }
     }
 
     /// Waits for a wall time on the clock; for ever if there is none to wait for.

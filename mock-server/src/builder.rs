@@ -178,6 +178,14 @@ impl MockServerBuilder {
         self
     }
 
+    /// How often the disks of sandboxes that are up are captured, for a forced stop to go back to; about once a minute unless
+    /// set, and never with zero.
+    #[must_use]
+    pub fn capture_every(mut self, period: Duration) -> Self {
+        self.world.machines.capture_every_ms = Some(u64::try_from(period.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+
     /// Runs commands this way; the best way that works here unless set.
     #[must_use]
     pub fn runner(mut self, kind: RunnerKind) -> Self {

@@ -12,8 +12,15 @@ use sandboxer::clock::{Clock as _, SystemClock};
 use crate::{
     app::App,
     space,
-    store::{StoreError, typed},
-    world::{pins, repositories::Selected, sandboxes::Sandbox},
+    store::{
+        StoreError,
+        typed::{self, Record as _},
+    },
+    world::{
+        pins,
+        repositories::{Repository, Selected},
+        sandboxes::Sandbox,
+    },
 };
 
 /// How long git may take for one repository.
@@ -22,9 +29,16 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Checks out the repositories of a sandbox's environment that its work folder does not have yet, before anything runs in
 /// it, and hands back those that were. One that cannot be had is left out, and the log says why.
 pub(crate) async fn bring(app: &App, id: &str) -> Result<Vec<Selected>, StoreError> {
-    let contents = app.read(|tx| match typed::get::<Sandbox>(tx, id)? {
-        Some(sandbox) => pins::contents(tx, &sandbox),
-        None => Ok(None),
+    let contents = app.read(|tx| {
+        let Some(sandbox) = typed::get::<Sandbox>(tx, id)? else { return Ok(None) };
+        let mut contents = pins::contents(tx, &sandbox)?;
+        for selected in contents.iter_mut().flat_map(|contents| &mut contents.repositories) {
+            // Where its folder is on this machine is for the world to say, and no part of a version.
+            if let Some(known) = typed::get::<Repository>(tx, &selected.repository.key())? {
+                selected.repository.path = known.path;
+            }
+        }
+        Ok::<_, StoreError>(contents)
     })?;
     let mut brought = Vec::new();
     for selected in contents.iter().flat_map(|contents| contents.checkouts()) {

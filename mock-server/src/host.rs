@@ -17,7 +17,7 @@ use crate::{
     deliveries,
     faults::{Faults, FaultyListener},
     folders::{FolderError, Folders},
-    hosting, lifecycle, metering,
+    hosting, lifecycle, memory, metering,
     page::Page,
     record::Recorder,
     runner::{self, RunnerOptions},
@@ -90,11 +90,13 @@ async fn serve_until_closed(builder: MockServerBuilder, ready: &ReadySender) -> 
     let app = service.app.clone();
     let deadlines = tokio::spawn(lifecycle::keep_deadlines(app.clone()));
     app.tasks.spawn(lifecycle::keep_up(app.clone()));
+    app.tasks.spawn(lifecycle::keep_capturing(app.clone()));
     let flushing = tokio::spawn(flush(app.clone()));
     let counting = tokio::spawn(count(app.clone()));
     let delivering = tokio::spawn(deliveries::keep_delivering(app.clone()));
     let exporting = tokio::spawn(telemetry::keep_exporting(app.clone()));
     app.tasks.spawn(metering::keep_sampling(app.clone()));
+    app.tasks.spawn(memory::keep_within(app.clone()));
     let address = listener.local_addr();
     let _ = ready.send(Ok(Ready { service: service.clone(), address, notice }));
     let end_commands = async || {

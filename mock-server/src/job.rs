@@ -37,12 +37,21 @@ pub(crate) struct Job {
     /// Whether the history keeps it.
     is_recorded: bool,
     killed: CancellationToken,
+    starved: CancellationToken,
     lost: AtomicBool,
     /// Whether the store could not take its end.
     unkept: AtomicBool,
     ended: watch::Sender<bool>,
     /// What the store has of its output: standard output, standard error.
     stored: Mutex<[Kept; 2]>,
+}
+
+/// Why the server ends a command.
+#[derive(Clone, Copy)]
+enum Verdict {
+    Killed,
+    Starved,
+    TimedOut,
 }
 
 impl Job {
@@ -61,6 +70,7 @@ impl Job {
             running,
             is_recorded,
             killed: CancellationToken::new(),
+            starved: CancellationToken::new(),
             lost: AtomicBool::new(false),
             unkept: AtomicBool::new(false),
             ended: watch::Sender::new(false),
@@ -105,6 +115,11 @@ impl Job {
         was_running && self.record().status == Status::Killed
     }
 
+    /// Ends it with everything it started: its sandbox has no memory left.
+    pub(crate) fn starve(&self) {
+        self.starved.cancel();
+    }
+
     /// Its sandbox goes away: however it ends now, nobody will know how.
     pub(crate) fn lose(&self) {
         self.lost.store(true, Ordering::SeqCst);
@@ -130,24 +145,29 @@ impl Job {
         let verdict = tokio::select! {
             biased;
             _ = self.running.wait() => None,
-            () = self.killed.cancelled() => Some(Status::Killed),
-            () = at_limit(&app, limit) => Some(Status::TimedOut),
+            () = self.killed.cancelled() => Some(Verdict::Killed),
+            () = self.starved.cancelled() => Some(Verdict::Starved),
+            () = at_limit(&app, limit) => Some(Verdict::TimedOut),
         };
-        if verdict.is_some() {
-            self.running.kill_tree(GRACE).await;
+        match verdict {
+            None => {}
+            // There is no time to lose.
+            Some(Verdict::Starved) => self.running.kill_tree(Duration::ZERO).await,
+            Some(Verdict::Killed | Verdict::TimedOut) => self.running.kill_tree(GRACE).await,
         }
         let exit = self.running.wait().await;
         {
             let mut record = lock(&self.record);
             record.exit_code = exit.code;
             record.signal = exit.signal;
-            record.oom_killed = exit.oom_killed;
+            record.oom_killed = exit.oom_killed || matches!(verdict, Some(Verdict::Starved));
             record.finished_at = Some(app.now());
             record.stdout = kept(self.running.output().stdout());
             record.stderr = kept(self.running.output().stderr());
             record.status = match verdict {
                 _ if self.lost.load(Ordering::SeqCst) => Status::Lost,
-                Some(verdict) => verdict,
+                Some(Verdict::Killed | Verdict::Starved) => Status::Killed,
+                Some(Verdict::TimedOut) => Status::TimedOut,
                 None if exit.signal.is_some() => Status::Killed,
                 None => Status::Exited,
             };

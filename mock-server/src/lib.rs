@@ -35,6 +35,8 @@ mod host;
 mod hosting;
 mod job;
 mod lifecycle;
+mod logs;
+mod memory;
 mod metering;
 mod outbound;
 mod output;
@@ -50,6 +52,7 @@ mod setup;
 mod signed;
 mod snapshots;
 mod store;
+mod strays;
 mod telemetry;
 #[cfg(test)]
 mod testing;

@@ -16,11 +16,12 @@ use crate::{
     runner::ProcessSample,
     space,
     store::{StoreError, typed},
-    view,
+    strays, view,
     world::{
+        commands::{Command, Status},
         metrics::{self, Load},
         process_looks::ProcessLook,
-        sandboxes::{Sandbox, machine_class},
+        sandboxes::{Sandbox, State, machine_class},
         time::Millis,
     },
 };
@@ -77,6 +78,17 @@ impl Meters {
         lock(&self.watched).remove(sandbox);
         lock(&self.looks).remove(sandbox);
     }
+
+    /// The same, unless something may have begun to run there since it was seen that nothing does.
+    fn unwatch_if<E>(&self, sandbox: &str, is_still: impl FnOnce() -> Result<bool, E>) -> Result<(), E> {
+        // Whoever begins something waits for this, and has made the sandbox ready before.
+        let mut watched = lock(&self.watched);
+        if is_still()? {
+            watched.remove(sandbox);
+            lock(&self.looks).remove(sandbox);
+        }
+        Ok(())
+    }
 }
 
 /// The load of a sandbox, in percent and in bytes.
@@ -89,10 +101,15 @@ pub(crate) struct Measured {
 
 /// Measures the load of a sandbox now: since the last look if that was a moment ago, else over a tenth of a second.
 pub(crate) async fn measure(app: &App, sandbox: &Sandbox) -> io::Result<Measured> {
-    Ok(measure_with(app, sandbox).await?.0)
+    Ok(measure_with(app, sandbox, || {}).await?.0)
 }
 
-async fn measure_with(app: &App, sandbox: &Sandbox) -> io::Result<(Measured, Arc<Look>)> {
+/// The same, with the look that it is told from; `beside` is called right before that look and right after it.
+async fn measure_with(
+    app: &App,
+    sandbox: &Sandbox,
+    mut beside: impl FnMut() + Send,
+) -> io::Result<(Measured, Arc<Look>)> {
     let meters = &app.meters;
     let last = lock(&meters.looks).get(&sandbox.id).cloned();
     let is_useful = |look: &Arc<Look>| {
@@ -107,7 +124,9 @@ async fn measure_with(app: &App, sandbox: &Sandbox) -> io::Result<(Measured, Arc
             look
         }
     };
+    beside();
     let now = Arc::new(look(app, &sandbox.id).await?);
+    beside();
     lock(&meters.looks).insert(sandbox.id.clone(), now.clone());
     // One that was deleted during the look was forgotten before it.
     if app.read(|tx| typed::get::<Sandbox>(tx, &sandbox.id)).map_err(io::Error::other)?.is_none() {
@@ -186,15 +205,40 @@ pub(crate) async fn keep_sampling(app: Arc<App>) {
     }
 }
 
+/// Whether there is something to be seen of a sandbox, now or soon: the scripts that one that is starting waits for run already,
+/// and what runs in one that is being stopped runs on if its disk cannot be saved.
+fn goes_on(sandbox: &Sandbox) -> bool {
+    let state = sandbox.state;
+    sandbox.monitoring && (state.is_up() || state.is_starting() || state == State::Archiving)
+}
+
 async fn sample(app: &App, id: &str) -> io::Result<()> {
-    let found = app.read(|tx| typed::get::<Sandbox>(tx, id)).map_err(io::Error::other)?;
-    let Some(sandbox) = found.filter(|sandbox| sandbox.state.is_up() && sandbox.monitoring) else {
+    let find = || app.read(|tx| typed::get::<Sandbox>(tx, id)).map_err(io::Error::other);
+    let sandbox = match find()?.filter(goes_on) {
+        Some(sandbox) if sandbox.state.is_up() && !app.scenarios().cut_off(&sandbox) => sandbox,
+        Some(_) => return Ok(()),
         // The next command that runs in it brings it back.
-        app.meters.unwatch(id);
-        return Ok(());
+        None => return app.meters.unwatch_if(id, || Ok(find()?.is_none_or(|sandbox| !goes_on(&sandbox)))),
     };
     let at = app.now();
-    let (measured, look) = measure_with(app, &sandbox).await?;
+    let live = app.live(&sandbox);
+    let mut commands: Vec<Command> = Vec::new();
+    // Those that began before the look, and those that ended after it: the processes of both are in it.
+    let note_commands = || {
+        for job in live.jobs() {
+            let record = job.record();
+            let ran = record.status == Status::Running || record.finished_at.is_some_and(|end| end >= at);
+            if ran && commands.iter().all(|known| known.id != record.id) {
+                commands.push(record);
+            }
+        }
+    };
+    let (measured, look) = measure_with(app, &sandbox, note_commands).await?;
+    // What has passed since the look makes no process of it older.
+    let clock = &app.meters.clock;
+    let now = clock.now();
+    let machine_time = now.checked_sub(clock.elapsed().saturating_sub(look.at)).unwrap_or(now);
+    let strays = strays::among(&look.processes, &commands, machine_time, at);
     let seen = process_look(id, at, look.processes.clone());
     let written = app.write_later(|tx| {
         // One that was deleted meanwhile must leave nothing behind.
@@ -202,6 +246,7 @@ async fn sample(app: &App, id: &str) -> io::Result<()> {
             return Ok(());
         }
         metrics::add(tx, id, at, measured.load)?;
+        strays::note(tx, id, strays, at)?;
         typed::put(tx, &seen)
     });
     written.map_err(|error: StoreError| io::Error::other(error))
@@ -226,10 +271,22 @@ pub(crate) fn process_look(sandbox: &str, at: Millis, mut processes: Vec<Process
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
+    use std::{
+        sync::{
+            OnceLock,
+            atomic::{AtomicUsize, Ordering},
+        },
+        time::SystemTime,
+    };
+
+    use futures_util::future::BoxFuture;
 
     use super::*;
-    use crate::{testing::Setting, world::sandboxes::State};
+    use crate::{
+        handlers::commands::begin_for_agent,
+        runner::{CommandSpec, Runner, RunnerError, Running, Script, ScriptedRunner, Space},
+        testing::Setting,
+    };
 
     fn process(pid: u32, cpu: u64, io_bytes: u64) -> ProcessSample {
         ProcessSample {
@@ -267,6 +324,90 @@ mod tests {
         set.write(|tx| typed::remove::<Sandbox>(tx, "bx_1"));
         measure(app, &sandbox).await.unwrap();
         assert!(lock(&app.meters.looks).is_empty());
+    }
+
+    #[tokio::test]
+    async fn one_that_is_starting_or_stopping_stays_watched_and_one_that_has_stopped_does_not() {
+        for (state, stays) in [(State::Cloning, true), (State::Archiving, true), (State::Archived, false)] {
+            let set = Setting::new();
+            set.sandbox(state).await;
+            set.app.meters.watch("bx_1");
+            sample(&set.app, "bx_1").await.unwrap();
+            assert_eq!(lock(&set.app.meters.watched).contains("bx_1"), stays);
+        }
+    }
+
+    /// A runner whose command ends while its processes are looked at.
+    struct Ending {
+        scripts: ScriptedRunner,
+        app: OnceLock<Arc<App>>,
+        looks: AtomicUsize,
+    }
+
+    impl Runner for Ending {
+        fn name(&self) -> &'static str {
+            "ending"
+        }
+        fn limitations(&self) -> Option<String> {
+            None
+        }
+        fn prepare<'a>(&'a self, space: &'a Space) -> BoxFuture<'a, io::Result<()>> {
+            self.scripts.prepare(space)
+        }
+        fn spawn<'a>(
+            &'a self,
+            space: &'a Space,
+            spec: CommandSpec,
+        ) -> BoxFuture<'a, Result<Running, RunnerError>> {
+            self.scripts.spawn(space, spec)
+        }
+        fn end_space<'a>(&'a self, space_id: &'a str) -> BoxFuture<'a, ()> {
+            self.scripts.end_space(space_id)
+        }
+        fn processes<'a>(&'a self, space: &'a Space) -> BoxFuture<'a, io::Result<Vec<ProcessSample>>> {
+            Box::pin(async move {
+                let app = self.app.get().unwrap();
+                let sandbox = app.read::<_, StoreError>(|tx| typed::get::<Sandbox>(tx, &space.id));
+                let jobs = app.live(&sandbox.unwrap().unwrap()).jobs();
+                // The second look is the one that counts.
+                if self.looks.fetch_add(1, Ordering::SeqCst) == 1 {
+                    self.scripts.end_space(&space.id).await;
+                    for job in &jobs {
+                        job.ended().await;
+                    }
+                }
+                let started_at = app.meters.clock.now() - Duration::from_secs(60);
+                let main = jobs.iter().filter_map(|job| job.record().pid);
+                let main = main.map(|pid| ProcessSample { started_at, ..process(pid, 0, 0) });
+                let left = ProcessSample { started_at, ..process(77, 0, 0) };
+                Ok(main.chain([left]).collect())
+            })
+        }
+        fn shutdown(&self) -> BoxFuture<'_, ()> {
+            self.scripts.shutdown()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_command_that_ends_during_a_look_is_no_process_of_its_own() {
+        let mut runner = None;
+        let set = Setting::with_runner(|clock| {
+            let scripts = ScriptedRunner::new(clock.shared());
+            scripts.on("", Script::new().never_end());
+            let ending = Arc::new(Ending { scripts, app: OnceLock::new(), looks: AtomicUsize::new(0) });
+            runner = Some(ending.clone());
+            ending
+        });
+        assert!(runner.unwrap().app.set(set.app.clone()).is_ok());
+        let sandbox = set.sandbox(State::Ready).await;
+        let job = begin_for_agent(&set.app, &sandbox.id, "work".into()).await;
+        let job = job.map_err(|error| error.message().to_owned()).unwrap();
+        assert!(!job.has_ended());
+        sample(&set.app, &sandbox.id).await.unwrap();
+        assert!(job.has_ended());
+        let strays = set.app.read(|tx| strays::running(tx, &sandbox.id)).unwrap();
+        let pids: Vec<_> = strays.iter().map(|stray| stray.pid).collect();
+        assert_eq!(pids, [Some(77)]);
     }
 
     #[tokio::test]

@@ -160,6 +160,12 @@ impl ApiError {
         self
     }
 
+    /// The same under another status.
+    pub(crate) fn with_status(mut self, status: u16) -> Self {
+        self.0.status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        self
+    }
+
     /// The same with another code.
     pub(crate) fn recoded(mut self, code: &'static str) -> Self {
         self.0.code = code;

@@ -3,13 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use futures_util::future::join_all;
 use tokio::sync::RwLockReadGuard;
 
 use crate::{
     app::{App, Live},
-    environment,
-    runner::{CommandSpec, Exit, OutputMode},
-    space::FILE_LIMIT,
+    environment, logs,
+    runner::{CommandSpec, Consumer, Exit, OutputMode, OutputRing},
+    space::{FILE_LIMIT, Files},
     store::{StoreError, typed},
     view::signal_name,
     world::{
@@ -22,8 +23,11 @@ use crate::{
 /// How much of its standard error a failed script leaves in `setupError`, in bytes.
 const TAIL: usize = 2000;
 
-/// How much of a script's output is kept, in bytes a stream.
+/// How much of a script's output is held until it is in the log, in bytes a stream; a script that has written more waits.
 const KEPT: usize = 1 << 20;
+
+/// The log of all setup scripts of a sandbox.
+const LOG: &str = ".sandboxer/setup.log";
 
 /// How long a sandbox that is starting waits for the script of a repository.
 const BLOCKING: Duration = Duration::from_secs(600);
@@ -136,7 +140,7 @@ async fn run_script<T>(app: &App, sandbox: &Sandbox, script: &str, cwd: &str, tu
     let spec = CommandSpec {
         env: environment::variables(app, sandbox, &[]),
         cwd: cwd.to_owned(),
-        output: OutputMode::KeepLast,
+        output: OutputMode::Backpressure,
         output_limit: KEPT,
         ..CommandSpec::new(environment::shell(script))
     };
@@ -146,17 +150,24 @@ async fn run_script<T>(app: &App, sandbox: &Sandbox, script: &str, cwd: &str, tu
         Ok(running) => running,
         Err(error) => return Some(error.to_string()),
     };
-    let Exit { code, signal, .. } = running.wait().await;
-    let (stdout, stderr) = (running.output().stdout(), running.output().stderr());
-    if let Ok(files) = environment::files(app, &sandbox.id) {
-        for ring in [stdout, stderr] {
-            let written =
-                files.append_log(".sandboxer/setup.log", ring.read_at(0, KEPT).bytes, KEPT as u64 * 2).await;
-            if let Err(error) = written {
-                tracing::warn!(%error, "the log of a setup script could not be written");
-            }
+    app.meters.watch(&sandbox.id);
+    // Without a log there is nothing to wait for: then these are dropped at once.
+    let streams =
+        [running.output().stdout(), running.output().stderr()].map(|ring| (ring.clone(), ring.consumer(0)));
+    // Tasks of their own: whoever stops waiting for the script does not end its log.
+    let copies: Vec<_> = match environment::files(app, &sandbox.id) {
+        Ok(files) => {
+            let copy = |(ring, reader)| app.tasks.spawn(copy_to_log(files.clone(), ring, reader));
+            streams.into_iter().map(copy).collect()
         }
-    }
+        Err(_) => {
+            drop(streams);
+            Vec::new()
+        }
+    };
+    let Exit { code, signal, .. } = running.wait().await;
+    join_all(copies).await;
+    let stderr = running.output().stderr();
     let tail = stderr.read_at(stderr.end().saturating_sub(TAIL as u64), TAIL).bytes;
     let tail = String::from_utf8_lossy(&tail);
     match (code, signal) {
@@ -166,5 +177,11 @@ async fn run_script<T>(app: &App, sandbox: &Sandbox, script: &str, cwd: &str, tu
             let signal = signal.map_or_else(|| "an unknown signal".to_owned(), signal_name);
             Some(format!("ended by {signal}: {}", tail.trim_end()))
         }
+    }
+}
+
+async fn copy_to_log(files: Files, ring: OutputRing, mut reader: Consumer) {
+    if let Err(error) = logs::copy(&files, LOG, &ring, |offset| reader.consume_to(offset)).await {
+        tracing::warn!(%error, "the log of a setup script could not be written");
     }
 }

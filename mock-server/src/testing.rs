@@ -2,10 +2,9 @@
 
 use std::{
     future::Future,
-    ops::ControlFlow,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -16,8 +15,8 @@ use tempfile::TempDir;
 use crate::{
     app::{App, lock},
     folders::{SCRATCH, SNAPSHOTS},
-    runner::{Script, ScriptedRunner},
-    store::{Durability, Order, Reader, RedbStore, Store, StoreError, Table, Writer, typed},
+    runner::{Runner, Script, ScriptedRunner},
+    store::{Durability, Reader, RedbStore, Span, Store, StoreError, Table, Visit, Work, Writer, typed},
     world::{
         sandboxes::{Sandbox, State},
         seed::MachinesSeed,
@@ -37,6 +36,15 @@ pub(crate) struct Setting {
 
 impl Setting {
     pub(crate) fn new() -> Self {
+        Self::with_runner(|clock| {
+            let runner = ScriptedRunner::new(clock.shared());
+            runner.on("", Script::new().exit(0));
+            Arc::new(runner)
+        })
+    }
+
+    /// The same, with commands that do something else.
+    pub(crate) fn with_runner(runner: impl FnOnce(&ManualClock) -> Arc<dyn Runner>) -> Self {
         let (clock, faults) = (ManualClock::new(), Arc::<StoreFaults>::default());
         let folder = tempfile::tempdir().unwrap();
         let spaces = folder.path().join("spaces");
@@ -45,9 +53,7 @@ impl Setting {
             std::fs::create_dir(spaces.with_file_name(beside)).unwrap();
         }
         let store = Box::new(FaultyStore(RedbStore::in_memory().unwrap(), faults.clone()));
-        let runner = ScriptedRunner::new(clock.shared());
-        runner.on("", Script::new().exit(0));
-        let app = App::new(clock.shared(), store, Arc::new(runner), spaces, MachinesSeed::default(), false);
+        let app = App::new(clock.shared(), store, runner(&clock), spaces, MachinesSeed::default(), false);
         Self { app: Arc::new(app), clock, faults, _folder: folder }
     }
 
@@ -89,14 +95,20 @@ pub(crate) async fn until(reached: impl Fn() -> bool) {
     .await;
 }
 
-/// What a store fails with.
+/// What a store fails with, and how often it was changed.
 #[derive(Default)]
 pub(crate) struct StoreFaults {
+    writes: AtomicUsize,
     durable: AtomicBool,
     removing: Mutex<Option<Table>>,
 }
 
 impl StoreFaults {
+    /// How many transactions there were that could change something.
+    pub(crate) fn writes(&self) -> usize {
+        self.writes.load(Ordering::SeqCst)
+    }
+
     /// Every transaction that must be on disk.
     pub(crate) fn set_durable(&self, fails: bool) {
         self.durable.store(fails, Ordering::SeqCst);
@@ -120,11 +132,8 @@ impl Store for FaultyStore {
         self.0.read(body)
     }
 
-    fn write(
-        &self,
-        durability: Durability,
-        body: &mut dyn FnMut(&mut dyn Writer) -> bool,
-    ) -> Result<(), StoreError> {
+    fn write(&self, durability: Durability, body: &mut Work<'_>) -> Result<(), StoreError> {
+        self.1.writes.fetch_add(1, Ordering::SeqCst);
         if durability == Durability::Now && self.1.durable.load(Ordering::SeqCst) {
             return Err(StoreError::Failed("the disk is full".into()));
         }
@@ -143,15 +152,8 @@ impl Reader for FaultyWriter<'_> {
         self.tx.get(table, key)
     }
 
-    fn scan(
-        &self,
-        table: Table,
-        from: &str,
-        to: Option<&str>,
-        order: Order,
-        visit: &mut dyn FnMut(&str, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        self.tx.scan(table, from, to, order, visit)
+    fn walk(&self, span: Span<'_>, visit: &mut Visit<'_>) -> Result<(), StoreError> {
+        self.tx.walk(span, visit)
     }
 }
 

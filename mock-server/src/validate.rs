@@ -147,6 +147,12 @@ fn check_value(field: &Field, kind: &Kind, value: &Value, name: &str) -> Result<
                 return refuse(&range(*min, *max));
             }
         }
+        Kind::Also { text, kind } => {
+            return match value.as_str() == Some(text) {
+                true => Ok(()),
+                false => check_value(field, kind, value, name),
+            };
+        }
         Kind::Number if !value.is_number() => return refuse("must be a number"),
         Kind::Boolean if !value.is_boolean() => return refuse("must be true or false"),
         Kind::Values(values) => {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     auth::Access,
+    hosting::WaysIn,
     reply::ApiError,
     runner::ProcessSample,
     store::{Reader, typed, typed::Record},
@@ -13,7 +14,8 @@ use crate::{
         accounts::{Account, Organisation},
         commands::{Command, Kept, Status},
         deletions::Deletion,
-        sandboxes::{Sandbox, State, machine_class},
+        keys::Key,
+        sandboxes::{Capture, Sandbox, State, machine_class},
         stops::{Stop, stop_key},
         time::{self, Millis, iso},
     },
@@ -32,6 +34,8 @@ pub(crate) fn sandbox(tx: &dyn Reader, sandbox: &Sandbox, access: Access) -> Res
 /// Shows many sandboxes, whose creators and organisations are as a rule the same few.
 pub(crate) struct Viewer<'a> {
     tx: &'a dyn Reader,
+    /// Whether whoever looks may open desktops, and the time; without it no ways in are shown.
+    ways_in: Option<(bool, Millis)>,
     organisations: HashMap<String, Option<Organisation>>,
     accounts: HashMap<String, Option<Account>>,
 }
@@ -39,7 +43,12 @@ pub(crate) struct Viewer<'a> {
 impl<'a> Viewer<'a> {
     /// Nothing is looked up yet.
     pub(crate) fn new(tx: &'a dyn Reader) -> Self {
-        Self { tx, organisations: HashMap::new(), accounts: HashMap::new() }
+        Self { tx, ways_in: None, organisations: HashMap::new(), accounts: HashMap::new() }
+    }
+
+    /// Shows the ways into those that are up as well, as far as a key may use them.
+    pub(crate) fn with_ways_in(self, key: &Key, now: Millis) -> Self {
+        Self { ways_in: Some((key.grants(Some("desktop")), now)), ..self }
     }
 
     fn cached<'c, R: Record>(
@@ -64,7 +73,13 @@ impl<'a> Viewer<'a> {
             Some(id) => typed::get(self.tx, &stop_key(&sandbox.id, id))?,
             None => None,
         };
-        Ok(show(sandbox, access, team, creator, stop.as_ref()))
+        let ways_in = match self.ways_in {
+            Some((opens_desktops, now)) if sandbox.state.is_up() => {
+                WaysIn::of(self.tx, &sandbox.id, opens_desktops && access != Access::View, now)?
+            }
+            _ => WaysIn::default(),
+        };
+        Ok(show(sandbox, access, team, creator, stop.as_ref(), &ways_in))
     }
 }
 
@@ -74,6 +89,7 @@ fn show(
     team: Option<&Organisation>,
     creator: Option<&Account>,
     stop: Option<&Stop>,
+    ways_in: &WaysIn,
 ) -> Value {
     if sandbox.state == State::Cancelled {
         return json!({"id": sandbox.id, "state": "cancelled", "error": sandbox.error});
@@ -82,6 +98,11 @@ fn show(
     let (over, under) = class.multiplier;
     let is_stopped = matches!(sandbox.state, State::Archived | State::Error);
     let while_up = |value: Value| if is_stopped { Value::Null } else { value };
+    let attempt = match (sandbox.save_failed_at, sandbox.capture, sandbox.snapshot_at) {
+        (Some(at), _, _) => Some((at, "failed")),
+        (None, Some(Capture { at, status }), _) => Some((at, status.as_str())),
+        (None, None, at) => at.map(|at| (at, "completed")),
+    };
     let snapshot_available = sandbox.snapshots && sandbox.snapshot_at.is_some();
     json!({
         "id": sandbox.id,
@@ -98,14 +119,14 @@ fn show(
         "memoryGB": class.memory_gb,
         "billingMultiplier": f64::from(over) / f64::from(under),
         "machineProvider": while_up("baremetal".into()),
-        "url": null,
+        "url": ways_in.url,
         "ip": while_up("127.0.0.1".into()),
-        "sshEndpoint": null,
+        "sshEndpoint": ways_in.ssh,
         "createdAt": iso(sandbox.created_at),
         "updatedAt": iso(sandbox.updated_at),
         "archiveAfter": time_or_null(sandbox.archive_after),
-        "desktopAvailable": false,
-        "desktopUrl": null,
+        "desktopAvailable": !sandbox.state.is_starting(),
+        "desktopUrl": ways_in.desktop,
         "snapshots": sandbox.snapshots,
         "monitoring": sandbox.monitoring,
         "snapshotAvailable": snapshot_available,
@@ -118,12 +139,8 @@ fn show(
         "holdsCreatorLogins": sandbox.holds_logins(),
         "wipePendingUntilRestart": sandbox.shared && sandbox.holds_logins(),
         "subdomain": sandbox.subdomain,
-        "lastSnapshotAttemptAt": time_or_null(sandbox.save_failed_at.or(sandbox.snapshot_at)),
-        "lastSnapshotStatus": match (sandbox.save_failed_at, sandbox.snapshot_at) {
-            (Some(_), _) => Some("failed"),
-            (None, Some(_)) => Some("completed"),
-            (None, None) => None,
-        },
+        "lastSnapshotAttemptAt": time_or_null(attempt.map(|(at, _)| at)),
+        "lastSnapshotStatus": attempt.map(|(_, status)| status),
         "setupStatus": sandbox.setup_status,
         "setupError": sandbox.setup_error,
         "environment": sandbox.environment,
@@ -163,7 +180,7 @@ pub(crate) fn deletion(deletion: &Deletion) -> Value {
         "reason": deletion.reason.as_str(),
         "status": status,
         "stage": stage,
-        "expectedBy": null,
+        "expectedBy": time_or_null(deletion.waits_until),
         "attemptCount": deletion.attempts,
         "requestedAt": iso(deletion.requested_at),
         "completedAt": time_or_null(deletion.completed_at),
@@ -178,7 +195,7 @@ pub(crate) fn command(command: &Command) -> Value {
         "commandId": command.id,
         "sandboxId": command.sandbox,
         "command": command.text,
-        "cwd": command.cwd,
+        "cwd": Some(&command.cwd).filter(|cwd| !cwd.is_empty()),
         "mode": command.mode.as_str(),
         "processId": command.process_id,
         "status": command.status.as_str(),

@@ -2,7 +2,7 @@
 
 mod runner_support;
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use runner_support::*;
 use sandboxer::clock::{Clock as _, ManualClock, SystemClock};
@@ -269,6 +269,27 @@ async fn a_terminal_is_a_terminal() {
         assert!(plain.resize(PtySize { rows: 1, cols: 1 }).is_err());
         bench.runner.shutdown().await;
     }
+}
+
+/// A background job of a script, say, has the keyboard's signals ignored, and what it starts inherits that.
+#[test]
+fn signals_that_the_server_ignores_are_not_ignored_in_commands() {
+    let can_reset = std::process::Command::new("env").args(["--default-signal", "true"]).output();
+    if !can_reset.is_ok_and(|tried| tried.status.success()) || !Path::new("/proc/self/status").exists() {
+        skip("this system's env cannot reset signals, or nothing tells which are ignored");
+        return;
+    }
+    let tests = ["a_terminal_is_a_terminal", "signals_reach_the_command_and_every_waiter_learns_the_end"];
+    let run = std::process::Command::new("sh")
+        .args(["-c", r#"trap '' HUP INT QUIT TERM USR1; exec "$@""#, "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "--nocapture"])
+        .args(tests)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success(), "{said}{}", String::from_utf8_lossy(&run.stderr));
+    assert!(said.contains("2 passed"), "{said}");
 }
 
 #[tokio::test]

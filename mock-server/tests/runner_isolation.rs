@@ -291,3 +291,23 @@ async fn nothing_survives_a_killed_server() {
     server.wait().unwrap();
     until("all are gone", || sleepers() == 0).await;
 }
+
+#[tokio::test]
+async fn memory_beyond_a_limit_is_told_by_process() {
+    let Some(bench) = isolated().await else { return };
+    let space = bench.space("one").await;
+    assert_eq!(bench.runner.memory_beyond(&space, 0).await.unwrap(), None, "nothing has run yet");
+    let line = "x=$(head -c 60000000 /dev/zero | tr '\\0' x); echo held; sleep 1000; echo $x";
+    let running = bench.start(&space, shell(line)).await;
+    until_printed(&running, "held").await;
+    assert_eq!(bench.runner.memory_beyond(&space, 10 << 30).await.unwrap(), None);
+    let shares = bench.runner.memory_beyond(&space, 50 << 20).await.unwrap().unwrap();
+    let main = shares.iter().find(|share| share.pid == running.pid()).unwrap();
+    assert!((60_000_000..600_000_000).contains(&main.bytes), "{shares:?}");
+    // The other one holds next to nothing.
+    let other = shares.iter().find(|share| share.parent == running.pid()).unwrap();
+    assert!(other.bytes < 5_000_000, "{shares:?}");
+    bench.runner.end_space("one").await;
+    assert_eq!(bench.runner.memory_beyond(&space, 0).await.unwrap(), None);
+    bench.runner.shutdown().await;
+}

@@ -39,10 +39,12 @@ async fn unknown_commands_say_so_and_later_rules_win() {
     assert_eq!(text(running.output().stderr()), "not scripted: ls -l\n");
     runner.on("ls", Script::new().exit(1)).on("ls -l", Script::new().stdout("long"));
     runner.on_match(|spec| spec.argv[0] == "kill-me", Script::new().die_of(6));
+    runner.on("eat", Script::new().out_of_memory());
     for (spec, exit) in [
         (shell("ls"), Exit::with_code(1)),
         (CommandSpec::new(["ls", "-l", "x"]), Exit::with_code(0)),
         (CommandSpec::new(["kill-me"]), Exit::with_signal(6)),
+        (shell("eat all"), Exit { oom_killed: true, ..Exit::with_signal(9) }),
     ] {
         assert_eq!(in_time(runner.spawn(&space, spec).await.unwrap().wait()).await, exit);
     }

@@ -242,8 +242,15 @@ fn a_log_grows_to_its_limit_and_never_through_a_link() {
     assert_eq!(append("9abcdef").unwrap(), 2);
     assert_eq!(append("more").unwrap(), 0);
     assert_eq!(space.read(".sandboxer/processes/1.log").unwrap(), "123456789a");
+    for path in [".sandboxer/processes/1.log", ".sandboxer/processes/2.log"] {
+        space.files.begin_log_blocking(path).unwrap();
+        assert_eq!(space.read(path).unwrap(), "");
+    }
+    assert_eq!(append("more").unwrap(), 4);
     symlink("/tmp", space.host("home/user/away")).unwrap();
     symlink("/tmp/log", space.host("home/user/log")).unwrap();
+    assert!(is_invalid(space.files.begin_log_blocking("away/1.log")));
+    assert!(is_invalid(space.files.begin_log_blocking("log")));
     assert!(is_invalid(space.files.append_log_blocking("away/1.log", b"x", 10)));
     assert!(is_invalid(space.files.append_log_blocking("log", b"x", 10)));
     assert_eq!(fs::read_dir(space.host("tmp")).unwrap().count(), 0);

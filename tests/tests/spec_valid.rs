@@ -38,6 +38,92 @@ fn both_documents_are_valid_openapi() {
     assert!(found.iter().any(|fault| fault.contains("SandboxState")), "{found:?}");
 }
 
+/// What `$ref` leads to.
+fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    let pointer = value["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
+    pointer.map_or(value, |pointer| document.pointer(pointer).unwrap())
+}
+
+/// Whether a value of this schema can have something at these segments of a pointer.
+fn reaches(document: &Value, schema: &Value, segments: &[&str]) -> bool {
+    let schema = resolved(document, schema);
+    let Some((first, rest)) = segments.split_first() else { return !schema.is_null() };
+    let within = if first.parse::<usize>().is_ok() { &schema["items"] } else { &schema["properties"][first] };
+    let parts = ["allOf", "oneOf"].into_iter().flat_map(|name| schema[name].as_array().into_iter().flatten());
+    (!within.is_null() && reaches(document, within, rest))
+        || parts.into_iter().any(|part| reaches(document, part, segments))
+}
+
+/// Where an operation's parameters are and what they are called.
+type Parameters<'a> = BTreeSet<(&'a str, &'a str)>;
+
+/// Each operation with its parameters, those of its path included.
+fn with_parameters(document: &Value) -> BTreeMap<&str, (&Value, Parameters<'_>)> {
+    let mut found = BTreeMap::new();
+    for item in document["paths"].as_object().unwrap().values() {
+        for (method, operation) in item.as_object().unwrap() {
+            let lists = [&item["parameters"], &operation["parameters"]];
+            let all = lists.into_iter().filter_map(Value::as_array).flatten();
+            let parameters = all
+                .map(|parameter| resolved(document, parameter))
+                .map(|parameter| (parameter["in"].as_str().unwrap(), parameter["name"].as_str().unwrap()))
+                .collect();
+            if method != "parameters" {
+                found.insert(operation["operationId"].as_str().unwrap(), (operation, parameters));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a link's expression names something that the operation is asked with or answers with.
+fn is_there(document: &Value, operation: &Value, own: &Parameters<'_>, answer: &Value, source: &str) -> bool {
+    let holds = |of: &Value, pointer: &str| {
+        let schema = &of["content"]["application/json"]["schema"];
+        reaches(document, schema, &pointer.split('/').collect::<Vec<_>>())
+    };
+    if let Some(pointer) = source.strip_prefix("$response.body#/") {
+        return holds(answer, pointer);
+    }
+    if let Some(pointer) = source.strip_prefix("$request.body#/") {
+        return holds(&operation["requestBody"], pointer);
+    }
+    source.strip_prefix("$request.path.").is_some_and(|path| own.contains(&("path", path)))
+}
+
+#[test]
+fn a_link_leads_from_what_was_asked_or_answered_to_a_parameter() {
+    for document in [document(), boat_document()] {
+        let known = with_parameters(&document);
+        let mut count = 0;
+        for (name, (operation, own)) in &known {
+            let answers = operation["responses"].as_object().unwrap().values();
+            let links = answers.flat_map(|answer| {
+                let links = answer["links"].as_object().into_iter().flat_map(|links| links.values());
+                links.map(move |link| (answer, link))
+            });
+            for (answer, link) in links {
+                let target = link["operationId"].as_str().unwrap();
+                let (_, parameters) = known.get(target).unwrap_or_else(|| panic!("{name}: {target}"));
+                for (parameter, source) in link["parameters"].as_object().unwrap() {
+                    let is_known = parameters.iter().any(|(_, known)| known == parameter);
+                    assert!(is_known, "{name}: {target} has no {parameter}");
+                    let source = source.as_str().unwrap();
+                    assert!(is_there(&document, operation, own, answer, source), "{name}: {source}");
+                }
+                count += 1;
+            }
+        }
+        assert!(count >= 40, "{count}");
+    }
+    let (document, nothing) = (document(), BTreeSet::new());
+    let create = with_parameters(&document)["create"].0.clone();
+    let answer = create["responses"]["202"].clone();
+    let holds = |source| is_there(&document, &create, &nothing, &answer, source);
+    assert!(holds("$response.body#/sandbox/id") && !holds("$response.body#/sandboxId"));
+    assert!(holds("$request.body#/from") && !holds("$request.path.sandboxId"));
+}
+
 #[test]
 fn every_known_code_is_in_the_documents_under_its_status() {
     let (own, boat) = (document(), boat_document());

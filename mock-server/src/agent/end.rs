@@ -120,12 +120,15 @@ pub(super) fn settle(tx: &dyn Reader, sandbox: &mut Sandbox, now: Millis) -> Res
         return Ok(());
     }
     let is_at_work = prompts::running_count(tx, &sandbox.id)? > 0 || prompts::is_any_open(tx, &sandbox.id)?;
+    // Where nobody was or is at work, nothing has begun or ended.
+    if is_at_work || sandbox.state == State::Running {
+        put_off_stop(sandbox, now);
+    }
     sandbox.state = match (is_at_work, sandbox.state) {
         (true, _) => State::Running,
         (false, State::Running) => State::Idle,
         (false, state) => state,
     };
-    put_off_stop(sandbox, now);
     Ok(())
 }
 

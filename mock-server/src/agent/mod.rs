@@ -44,7 +44,7 @@ pub(crate) use self::{
     desk::{Delivery, Letter},
     end::{Ending, end_open, interrupt, keep_awake},
     submit::{Ask, Target, queue_steer, submit},
-    work::{forget, take_up, wake},
+    work::{forget, take_up, waiting, wake},
 };
 pub use self::{
     submit::{Attachment, Citation, PersonPrompt},

@@ -174,8 +174,8 @@ pub(crate) fn submit(
         let chosen = choose(ask, existing.as_ref(), &settings)?;
         allow(&*tx, &sandbox)?;
         let status = match sandbox.state {
+            state if state.is_starting() || app.scenarios().cut_off(&sandbox) => Status::Sending,
             state if state.is_up() => Status::Queued,
-            state if state.is_starting() => Status::Sending,
             state => return Err(not_ready(state)),
         };
         let new = || Conversation::new(id, &uuid::Uuid::new_v4().to_string(), now);

@@ -55,12 +55,21 @@ async fn rest(app: &App, error: &StoreError) -> bool {
     }
 }
 
+/// The sandboxes in which a prompt has not ended.
+pub(crate) fn waiting(app: &App) -> Result<Vec<String>, StoreError> {
+    app.read(|tx| typed::next_parts(tx, OPEN))
+}
+
 type Begun = (Arc<Running>, String, Value);
 
 fn begin_next(app: &Arc<App>, id: &str) -> Result<Option<Begun>, StoreError> {
     // Looked at first, since a look costs little and a change much.
     let there = app.read(|tx| {
         let Some(sandbox) = typed::get::<Sandbox>(tx, id)? else { return Ok(None) };
+        // Prompts are on their way for as long as nothing gets there.
+        if app.scenarios().cut_off(&sandbox) {
+            return Ok(None);
+        }
         let most = most_at_once(app, &sandbox);
         let is_waiting = prompts::is_any_open(tx, id)?
             && (prompts::next(tx, id, most)?.is_some()

@@ -21,8 +21,8 @@ pub(crate) struct Document {
     operations: BTreeMap<String, Operation>,
     /// The responses that every operation shares, by name.
     responses: Value,
-    /// The status of each code.
-    statuses: BTreeMap<String, u64>,
+    /// The status of each code, and those that it has at some operations.
+    statuses: BTreeMap<String, (u64, BTreeMap<String, u64>)>,
     definitions: Value,
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
@@ -47,14 +47,16 @@ pub(crate) struct Rules {
     /// Whether a failure may have the older shape.
     pub(crate) may_be_bare: bool,
     codes: BTreeSet<String>,
+    operation: Option<String>,
 }
 
 impl Rules {
     /// What is wrong with a code of a failure.
     pub(crate) fn code_problem(&self, document: &Document, code: &str) -> Option<String> {
-        let Some(status) = document.statuses.get(code) else {
+        let Some((status, elsewhere)) = document.statuses.get(code) else {
             return Some(format!("the code {code:?} is not documented"));
         };
+        let status = self.operation.as_ref().and_then(|id| elsewhere.get(id)).unwrap_or(status);
         if *status != u64::from(self.status) {
             return Some(format!("{code} has the status {status}"));
         }
@@ -115,7 +117,11 @@ impl Document {
             }
         }
         let codes = document["x-error-codes"].as_object().into_iter().flatten();
-        let statuses = codes.filter_map(|(code, entry)| Some((code.clone(), entry["status"].as_u64()?)));
+        let statuses = codes.filter_map(|(code, entry)| {
+            let elsewhere = entry["statusAt"].as_object().into_iter().flatten();
+            let elsewhere = elsewhere.filter_map(|(id, status)| Some((id.clone(), status.as_u64()?)));
+            Some((code.clone(), (entry["status"].as_u64()?, elsewhere.collect())))
+        });
         Self {
             operations,
             responses: document["components"]["responses"].clone(),
@@ -154,6 +160,7 @@ impl Document {
             headers: response["headers"].clone(),
             may_be_bare: matches!(reference, Some("BareError" | "EitherError")),
             codes,
+            operation: operation.map(str::to_owned),
         })
     }
 

@@ -7,11 +7,13 @@
 mod attempt;
 mod lanes;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+
+use tokio::sync::Notify;
 
 pub(crate) use self::{
     attempt::PORTS,
-    lanes::{Busy, Lanes},
+    lanes::{Busy, Lanes, REST},
 };
 use crate::{
     app::App,
@@ -25,28 +27,16 @@ use crate::{
 /// How many further tries of one endpoint are under way at once.
 const AGAIN_AT_ONCE: usize = 4;
 
-/// How long a lane rests when the store fails.
-const REST: Duration = Duration::from_secs(1);
-
 /// Delivers what is due, now and whenever something happens.
 pub(crate) async fn keep_delivering(app: Arc<App>) {
-    let lanes = Arc::new(Lanes::default());
-    loop {
-        let happened = app.happened.notified();
-        tokio::pin!(happened);
-        happened.as_mut().enable();
-        let next = begin_what_is_due(&app, &lanes).unwrap_or_else(|error| {
-            tracing::error!(%error, "deliveries could not be looked for");
-            Some(app.now().saturating_add(1_000))
-        });
+    // A change of the endpoints makes nothing due.
+    let (lanes, unchanged) = (Arc::new(Lanes::default()), Notify::new());
+    let begin = || {
+        let next = begin_what_is_due(&app, &lanes);
         prune(&app);
-        tokio::select! {
-            () = happened => {}
-            () = lanes.left() => {}
-            () = app.closing.cancelled() => return,
-            () = app.wait_until(next) => {}
-        }
-    }
+        next
+    };
+    lanes.keep_filled(&app, &unchanged, begin).await;
 }
 
 /// Starts every try that is due and says when the next one is.

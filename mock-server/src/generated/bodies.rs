@@ -51,6 +51,13 @@ pub(crate) enum Kind {
         /// The highest.
         max: Option<i64>,
     },
+    /// This text, or what else it may be.
+    Also {
+        /// The text.
+        text: &'static str,
+        /// What else.
+        kind: &'static Kind,
+    },
     /// Any number.
     Number,
     /// `true` or `false`.
@@ -744,9 +751,12 @@ pub(crate) const CREATE_SANDBOX_REQUEST: Body = Body {
         },
         Field {
             name: "ttlSeconds",
-            kind: Kind::Integer {
-                min: Some(1i64),
-                max: Some(2592000i64),
+            kind: Kind::Also {
+                text: "infinite",
+                kind: &Kind::Integer {
+                    min: Some(1i64),
+                    max: Some(2592000i64),
+                },
             },
             required: false,
             nullable: true,

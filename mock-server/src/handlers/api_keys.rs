@@ -306,6 +306,7 @@ pub(super) fn revoke(app: &App, call: &Call) -> Outcome {
         }
         Ok::<_, ApiError>(())
     })?;
+    app.reach_changed.send_replace(());
     let left = app.read(|tx| all(tx, call, now))?;
     Ok(Answer::ok("api_key.revoked", json!({"apiKeys": left})))
 }
@@ -332,6 +333,7 @@ pub(super) fn rotate(app: &App, call: &Call) -> Outcome {
             }
         })
     })?;
+    app.reach_changed.send_replace(());
     let (shown, others) = among_all(app, call, &key, now)?;
     Ok(Answer::ok("api_key.rotated", json!({"apiKey": shown, "secret": secret, "apiKeys": others})))
 }

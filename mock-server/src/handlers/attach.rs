@@ -2,16 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::FutureExt as _;
 use serde_json::json;
 
 use super::{
-    Call, not_running,
+    Call,
+    following::Follower,
+    not_running,
     stream::{FRAME, grown, line},
 };
 use crate::{
     app::App,
     output::Source,
-    reply::{Answer, Outcome},
+    reply::{Answer, ApiError, Outcome},
     text::Decoder,
     view::{process_status, signal_name},
     world::commands::{Status, Stream},
@@ -28,8 +31,13 @@ const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 enum End {
     Exited,
     Reconnect,
-    Closing,
-    Failed,
+    Failed(ApiError),
+}
+
+impl End {
+    fn closing() -> Self {
+        Self::Failed(ApiError::new(502, "sandbox_direct_failed", "the server is shutting down"))
+    }
 }
 
 pub(super) fn attach(app: &Arc<App>, call: &Call) -> Outcome {
@@ -45,6 +53,7 @@ pub(super) fn attach(app: &Arc<App>, call: &Call) -> Outcome {
     for (index, stream) in STREAMS.into_iter().enumerate() {
         offsets[index] = source.part(app, stream, asked[index], 0)?.offset;
     }
+    let mut follower = Follower::new(app, call, &sandbox);
     let app = app.clone();
     Ok(Answer::Ndjson(axum::body::Body::from_stream(async_stream::stream! {
         yield line(&json!({
@@ -67,7 +76,12 @@ pub(super) fn attach(app: &Arc<App>, call: &Call) -> Outcome {
             };
             let mut moved = false;
             for (index, stream) in STREAMS.into_iter().enumerate() {
-                let Ok(part) = source.part(&app, stream, read[index], FRAME) else { break 'frames End::Failed };
+                // Anew for each frame: a reader may have taken its time over the one before.
+                let part = follower.check(&app).and_then(|()| source.part(&app, stream, read[index], FRAME));
+                let part = match part {
+                    Ok(part) => part,
+                    Err(error) => break 'frames End::Failed(error),
+                };
                 if part.offset > read[index] {
                     // The reader was too slow and bytes are gone; a character cut by that is gone, too.
                     decoders[index] = Decoder::default();
@@ -85,6 +99,13 @@ pub(super) fn attach(app: &Arc<App>, call: &Call) -> Outcome {
                 }
             }
             if moved {
+                // A command that never stops writing must not keep the time, or the server's end, from being seen.
+                if app.closing.is_cancelled() {
+                    break End::closing();
+                }
+                if reconnect.as_mut().now_or_never().is_some() {
+                    break End::Reconnect;
+                }
                 continue;
             }
             if has_ended {
@@ -93,7 +114,8 @@ pub(super) fn attach(app: &Arc<App>, call: &Call) -> Outcome {
             let Source::Live(job) = &source else { break End::Exited };
             tokio::select! {
                 biased;
-                () = app.closing.cancelled() => break End::Closing,
+                () = app.closing.cancelled() => break End::closing(),
+                () = follower.changed(&app) => {}
                 () = grown(job.ring(Stream::Stdout), read[0]) => {}
                 () = grown(job.ring(Stream::Stderr), read[1]) => {}
                 () = job.ended() => {}
@@ -128,16 +150,94 @@ pub(super) fn attach(app: &Arc<App>, call: &Call) -> Outcome {
                 last["oomKilled"] = record.oom_killed.into();
             }
             End::Reconnect => last["type"] = "reconnect".into(),
-            End::Closing | End::Failed => {
+            End::Failed(error) => {
                 last["type"] = "error".into();
-                last["error"] = "sandbox_direct_failed".into();
-                last["message"] = match end {
-                    End::Closing => "the server is shutting down",
-                    _ => "the output could not be read",
-                }
-                .into();
+                last["error"] = error.code().into();
+                last["message"] = error.message().into();
             }
         }
         yield line(&last);
     })))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt as _;
+    use sandboxer::Operation;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::{
+        auth::Caller,
+        store::typed,
+        testing::{Setting, guarded},
+        world::{
+            accounts::Account,
+            commands::{Command, Process, keep_output},
+            keys::Key,
+            sandboxes::State,
+        },
+    };
+
+    /// The answer to somebody who follows a command whose output fills many frames, and who is as slow as the test.
+    async fn followed(set: &Setting) -> impl FnMut() -> Value {
+        let sandbox = set.sandbox(State::Ready).await;
+        let account = Account { id: sandbox.account.clone(), ..Account::default() };
+        let key = Key { digest: "digest".into(), account: account.id.clone(), ..Key::default() };
+        let output = vec![b'x'; 5 * FRAME];
+        let kept = json!({"start": 0, "end": output.len(), "written": output.len()});
+        let command = json!({
+            "id": "cmd_1", "sandbox": sandbox.id, "text": "yes", "cwd": "/home/user", "mode": "detached",
+            "process_id": 7, "status": "exited", "exit_code": 0, "stdout": kept, "started_at": 0,
+        });
+        let command: Command = serde_json::from_value(command).unwrap();
+        let process = Process { sandbox: sandbox.id.clone(), process_id: 7, command: command.id.clone() };
+        set.write(|tx| {
+            typed::put(tx, &account)?;
+            typed::put(tx, &key)?;
+            typed::put(tx, &command)?;
+            typed::put(tx, &process)?;
+            keep_output(tx, &command.id, Stream::Stdout, 0, &output)
+        });
+        let call = Call {
+            operation: Operation::AttachCommand,
+            path: vec![("sandboxId", sandbox.id), ("processId", "7".into())],
+            query: Vec::new(),
+            headers: http::HeaderMap::new(),
+            body: Value::Null,
+            caller: Caller { account, key, organisation: None, has_named_wallet: false },
+        };
+        let Ok(Answer::Ndjson(body)) = attach(&set.app, &call) else { panic!("no frames") };
+        let mut frames = body.into_data_stream();
+        move || {
+            let frame = frames.next().now_or_never().flatten().unwrap().unwrap();
+            serde_json::from_slice(&frame).unwrap()
+        }
+    }
+
+    #[tokio::test]
+    async fn the_time_to_come_again_is_seen_between_two_frames() {
+        let set = Setting::new();
+        let mut next = guarded(followed(&set)).await;
+        assert_eq!(next()["type"], "attached");
+        assert_eq!(next()["nextOffset"], FRAME);
+        set.clock.advance(RECONNECT);
+        let last = next();
+        assert_eq!((&last["type"], &last["stdoutOffset"]), (&json!("reconnect"), &json!(FRAME)));
+    }
+
+    #[tokio::test]
+    async fn a_key_that_has_ended_reads_no_further_frame() {
+        let set = Setting::new();
+        let mut next = guarded(followed(&set)).await;
+        assert_eq!(next()["type"], "attached");
+        assert_eq!(next()["nextOffset"], FRAME);
+        set.write(|tx| typed::remove::<Key>(tx, "digest"));
+        // Nobody was told, so it is found at the next look.
+        assert_eq!(next()["nextOffset"], 2 * FRAME);
+        set.clock.advance(HEARTBEAT);
+        let last = next();
+        assert_eq!((&last["type"], &last["error"]), (&json!("error"), &json!("unauthorized")));
+        assert_eq!(last["stdoutOffset"], 2 * FRAME);
+    }
 }

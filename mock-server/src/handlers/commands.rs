@@ -5,11 +5,12 @@ use std::{sync::Arc, time::Duration};
 use sandboxer::dialects::Dialect;
 use serde_json::{Value, json};
 
-use super::{Call, files::file_error, hold_until_up, not_ready, stream};
+use super::{Call, files::file_error, following::Follower, hold_until_up, not_ready, scenarios, stream};
 use crate::{
     app::App,
     environment,
     job::Job,
+    logs,
     reply::{Answer, ApiError, Outcome},
     runner::{CommandSpec, OutputMode, RunnerError},
     space::LocatedKind,
@@ -27,9 +28,6 @@ use crate::{
 /// Seconds a command may run when the call does not say.
 const DEFAULT_LIMIT: u64 = 30;
 
-/// The most bytes that a log file of a background command grows to.
-const LOG_LIMIT: u64 = 64 << 20;
-
 pub(super) async fn command(app: &Arc<App>, call: &Call) -> Outcome {
     let sandbox = call.sandbox(app)?;
     let mode = match (call.flag("detached"), call.flag("stream")) {
@@ -39,6 +37,7 @@ pub(super) async fn command(app: &Arc<App>, call: &Call) -> Outcome {
     };
     // A caller that goes away while the sandbox starts leaves nothing behind. From here on the rest happens whether or
     // not it stays: what is begun is watched and recorded.
+    let follower = Follower::new(app, call, &sandbox);
     hold_until_up(app, &app.live(&sandbox)).await?;
     let begun = begin(app.clone(), sandbox, Ask::of(call, mode));
     let begun = async move {
@@ -49,11 +48,13 @@ pub(super) async fn command(app: &Arc<App>, call: &Call) -> Outcome {
     let (job, consumers) = app.tasks.spawn(begun).await.map_err(ApiError::internal)??;
     match mode {
         Mode::Detached => Ok(started(&job)),
-        Mode::Stream => Ok(Answer::Ndjson(stream::frames(app.clone(), job, consumers))),
-        Mode::Sync => {
-            job.ended().await;
-            finished(&job)
-        }
+        Mode::Stream => Ok(Answer::Ndjson(stream::frames(app.clone(), job, consumers, follower))),
+        _ => tokio::select! {
+            biased;
+            () = job.ended() => finished(&job),
+            // Whether it goes on is not known to who waits for it.
+            error = follower.machine_is_silent(app) => Err(error.detail("commandId", job.id())),
+        },
     }
 }
 
@@ -99,6 +100,9 @@ async fn begin(app: Arc<App>, sandbox: Sandbox, ask: Ask) -> Result<Arc<Job>, Ap
     };
     let sandbox: Sandbox =
         app.read(|tx| typed::get(tx, &sandbox.id))?.ok_or_else(|| ApiError::not_found("sandbox"))?;
+    if let Some(error) = scenarios::cut_off(&app, &sandbox) {
+        return Err(error);
+    }
     let cwd = working_folder(&app, &sandbox, ask.cwd.as_deref()).await?;
     let started_at = app.now();
     let mut record = Command {
@@ -110,6 +114,7 @@ async fn begin(app: Arc<App>, sandbox: Sandbox, ask: Ask) -> Result<Arc<Job>, Ap
         mode: ask.mode,
         process_id: None,
         pid: None,
+        process_start: None,
         status: Status::Running,
         exit_code: None,
         signal: None,
@@ -123,7 +128,7 @@ async fn begin(app: Arc<App>, sandbox: Sandbox, ask: Ask) -> Result<Arc<Job>, Ap
         cwd,
         env: environment::variables(&app, &sandbox, &ask.env),
         output: match ask.mode {
-            Mode::Sync => OutputMode::KeepFirst,
+            Mode::Sync | Mode::Process => OutputMode::KeepFirst,
             Mode::Stream => OutputMode::Backpressure,
             Mode::Detached => OutputMode::KeepLast,
         },
@@ -141,12 +146,11 @@ async fn begin(app: Arc<App>, sandbox: Sandbox, ask: Ask) -> Result<Arc<Job>, Ap
         return Err(error);
     }
     let job = Job::begin(&app, &live, record, running, sandbox.monitoring, ask.limit);
-    drop(turn);
+    app.watched.add(&*app.runner, &sandbox, &live);
     if ask.mode == Mode::Detached {
-        for stream in [Stream::Stdout, Stream::Stderr] {
-            app.tasks.spawn(copy_to_log(app.clone(), sandbox.id.clone(), job.clone(), stream));
-        }
+        begin_logs(&app, &sandbox.id, &job).await;
     }
+    drop(turn);
     Ok(job)
 }
 
@@ -279,30 +283,24 @@ pub(super) fn log_paths(process_id: u64) -> [String; 2] {
     [format!("{folder}/{process_id}.log"), format!("{folder}/{process_id}.err.log")]
 }
 
-async fn copy_to_log(app: Arc<App>, sandbox: String, job: Arc<Job>, stream: Stream) {
+/// Begins the logs of a background command, and has what it writes copied there. Whoever is told of them reads of this command
+/// alone: a disk that was copied has the logs of the sandbox it is from, where other commands had the same numbers.
+async fn begin_logs(app: &App, sandbox: &str, job: &Arc<Job>) {
     let Some(process_id) = job.record().process_id else { return };
-    let [stdout, stderr] = log_paths(process_id);
-    let path = match stream {
-        Stream::Stdout => stdout,
-        Stream::Stderr => stderr,
-    };
-    let path = path.trim_start_matches("~/").to_owned();
-    let Ok(files) = environment::files(&app, &sandbox) else { return };
-    let ring = job.ring(stream);
-    let mut offset = 0;
-    loop {
-        let chunk = ring.read_at(offset, 1 << 20);
-        offset = chunk.next_offset();
-        let is_last = chunk.closed && offset >= chunk.end;
-        // The first write makes the file, also for a command that says nothing.
-        if let Err(error) = files.append_log(&path, chunk.bytes, LOG_LIMIT).await {
-            tracing::debug!(%error, "the log of a background command is given up");
-            return;
+    let Ok(files) = environment::files(app, sandbox) else { return };
+    for (stream, path) in [Stream::Stdout, Stream::Stderr].into_iter().zip(log_paths(process_id)) {
+        let path = path.trim_start_matches("~/").to_owned();
+        let given_up = |error| tracing::debug!(%error, "the log of a background command is given up");
+        if let Err(error) = files.begin_log(&path).await {
+            given_up(error);
+            continue;
         }
-        if is_last {
-            return;
-        }
-        ring.changed_since(offset).await;
+        let (files, job) = (files.clone(), job.clone());
+        app.tasks.spawn(async move {
+            if let Err(error) = logs::copy(&files, &path, job.ring(stream), |_| {}).await {
+                given_up(error);
+            }
+        });
     }
 }
 
@@ -322,5 +320,24 @@ mod tests {
             job.ended().await;
             assert_eq!(finished(&job).err().map(|error| error.code()), expected);
         }
+    }
+
+    #[tokio::test]
+    async fn whoever_is_told_of_a_log_reads_nothing_of_another_command() {
+        let set = Setting::new();
+        let sandbox = set.sandbox(State::Ready).await;
+        let home = set.app.space(&sandbox.id).home();
+        let logs = |process_id| log_paths(process_id).map(|path| home.join(path.trim_start_matches("~/")));
+        for path in (0..10).flat_map(logs) {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "of another sandbox").unwrap();
+        }
+        let ask = Ask { text: "x".into(), cwd: None, env: Vec::new(), mode: Mode::Detached, limit: None };
+        let job = begin(set.app.clone(), sandbox, ask).await;
+        let job = job.map_err(|error| error.message().to_owned()).unwrap();
+        for path in logs(job.record().process_id.unwrap()) {
+            assert_eq!(std::fs::read_to_string(path).unwrap(), "");
+        }
+        job.ended().await;
     }
 }

@@ -23,7 +23,8 @@ use crate::{
         accounts::Organisation,
         health,
         idempotency::{self, REMEMBERED_MS, UsedKey, used_key},
-        ids, limits,
+        ids,
+        limits::{self, Wanted},
         pins::{self, Pin},
         sandboxes::{Sandbox, State},
         scenarios::Scenario,
@@ -69,6 +70,8 @@ pub(super) async fn create(app: &Arc<App>, call: &Call) -> Outcome {
         archive_after: starts::deadline(now, ttl),
         setup_script: call.text("setupScript").map(str::to_owned),
         setup_status: call.text("setupScript").map(|_| "pending".to_owned()),
+        // Whoever would rather fail than wait for a machine has the one that was seen free.
+        has_machine: call.flag("failFast"),
         ..Sandbox::new(ids::sandbox(), &call.caller.account.id, now)
     };
     if !no_env {
@@ -80,9 +83,8 @@ pub(super) async fn create(app: &Arc<App>, call: &Call) -> Outcome {
         app.read(|tx| {
             data_retention::apply(tx, call, &mut sandbox)?;
             let wallet = call.caller.wallet(tx, organisation.clone())?;
-            starts::allow(app, tx, call, &wallet, &sandbox.kind, now)?;
             // No disk is copied for the first of more than there may be.
-            starts::allow_more(tx, &wallet, (more.count as u64).saturating_sub(1), now)
+            starts::allow(app, tx, call, &wallet, &sandbox, Wanted::fresh(more.count as u64), now)
         })?;
         origin.give(call, &mut sandbox);
     }
@@ -101,8 +103,8 @@ pub(super) async fn create(app: &Arc<App>, call: &Call) -> Outcome {
     // All of them, or none.
     let stored = app.write(|tx| {
         let wallet = call.caller.wallet(tx, organisation)?;
+        starts::allow(app, tx, call, &wallet, &sandboxes[0], Wanted::fresh(more.count as u64), now)?;
         for sandbox in &mut sandboxes {
-            starts::allow(app, tx, call, &wallet, &sandbox.kind, now)?;
             data_retention::apply(&*tx, call, sandbox)?;
             limits::note_start(tx, &wallet.key, &sandbox.id, now)?;
             typed::put(tx, sandbox)?;
@@ -133,12 +135,14 @@ pub(super) async fn create(app: &Arc<App>, call: &Call) -> Outcome {
 fn created(app: &App, call: &Call, ids: &[String]) -> Outcome {
     app.read(|tx| {
         let mut views = Vec::with_capacity(ids.len());
+        // One that is asked for again may be up by now.
+        let mut viewer = view::Viewer::new(tx).with_ways_in(&call.caller.key, app.now());
         let (mut is_starting, mut ttl) = (false, None);
         for id in ids {
             let (sandbox, access) = call.caller.see(tx, id)?;
             is_starting |= sandbox.state.is_starting();
             ttl = sandbox.ttl_seconds;
-            views.push(view::sandbox(tx, &sandbox, access)?);
+            views.push(viewer.sandbox(&sandbox, access)?);
         }
         let body = json!({
             "status": if is_starting { "provisioning" } else { "ready" },
@@ -188,12 +192,11 @@ pub(super) async fn fork(app: &Arc<App>, call: &Call) -> Outcome {
         name: source.name.clone(),
         kind: call.text("type").map_or_else(|| source.kind.clone(), str::to_owned),
         env: starts::env(&call.body).unwrap_or_else(|| source.env.clone()),
-        // What is on the disk that is copied; what the copy is not to have goes before it is up.
-        secret_files: source.secret_files.clone(),
         snapshots: source.snapshots,
         monitoring: call.flag_or("monitoring", source.monitoring),
         ttl_seconds: ttl,
         archive_after: starts::deadline(now, ttl),
+        has_machine: call.flag("failFast"),
         started_once: true,
         ..Sandbox::new(ids::sandbox(), &call.caller.account.id, now)
     };
@@ -212,7 +215,7 @@ pub(super) async fn fork(app: &Arc<App>, call: &Call) -> Outcome {
             None => None,
         };
         let wallet = call.caller.wallet(tx, organisation)?;
-        starts::allow(app, tx, call, &wallet, &copy.kind, now)?;
+        starts::allow(app, tx, call, &wallet, copy, Wanted::fresh(1), now)?;
         Ok::<_, ApiError>(wallet)
     };
     // Asked twice: before the copy, to refuse early, and with the start itself, when somebody else may have come first.
@@ -224,8 +227,12 @@ pub(super) async fn fork(app: &Arc<App>, call: &Call) -> Outcome {
         // Whoever removes the source's disk waits until it is copied.
         let live = app.live(&source);
         let _disk = live.disk.read().await;
-        check_forkable(&call.own_sandbox(app)?)?;
+        // Secret files stay as they are said to be until they are copied.
+        let _placing = live.placing.lock().await;
         let source = call.own_sandbox(app)?;
+        check_forkable(&source)?;
+        // What is on the disk that is copied; what the copy is not to have goes before it is up.
+        copy.secret_files.clone_from(&source.secret_files);
         let _held = match &source.restore_from {
             Some(snapshot) => Some(app.shelf.hold(snapshot).await),
             None => None,
@@ -255,10 +262,11 @@ pub(super) async fn fork(app: &Arc<App>, call: &Call) -> Outcome {
 fn forked(app: &App, call: &Call, id: &str) -> Outcome {
     app.read(|tx| {
         let (sandbox, access) = call.caller.see(tx, id)?;
+        let mut viewer = view::Viewer::new(tx).with_ways_in(&call.caller.key, app.now());
         let body = json!({
             "id": sandbox.id,
             "status": "forking",
-            "sandbox": view::sandbox(tx, &sandbox, access)?,
+            "sandbox": viewer.sandbox(&sandbox, access)?,
         });
         Ok(Answer::new(202, "sandbox.forking", body))
     })
@@ -342,7 +350,10 @@ pub(super) fn resume(app: &Arc<App>, call: &Call) -> Outcome {
             None => None,
         };
         let wallet = call.caller.wallet(tx, organisation)?;
-        starts::allow(app, tx, call, &wallet, &sandbox.kind, now)?;
+        // One that is up has its place and its machine already.
+        let is_up = sandbox.state.is_taken();
+        let wanted = Wanted { starts: 1, active: u64::from(!is_up) };
+        starts::allow(app, tx, call, &wallet, &sandbox, wanted, now)?;
         limits::note_start(tx, &wallet.key, &format!("{id}-{}", ids::request()), now)?;
         if let Some(mut stop) = open_stop {
             stop.end(StopStatus::Superseded, now);
@@ -364,7 +375,7 @@ pub(super) fn resume(app: &Arc<App>, call: &Call) -> Outcome {
         }
         sandbox.archive_after = starts::deadline(now, sandbox.ttl_seconds);
         sandbox.state = State::Provisioning;
-        sandbox.has_machine = false;
+        sandbox.has_machine = is_up && sandbox.has_machine || call.flag("failFast");
         sandbox.resumed = true;
         sandbox.error = None;
         (sandbox.hydrated, sandbox.hydrated_at, sandbox.hydrates_at) = (false, None, None);

@@ -20,7 +20,6 @@ use crate::{
         pins::Pin,
         repositories::{DEFAULT_BRANCH, Repository, Selected},
         sandboxes::Sandbox,
-        scenarios::Scenario,
         time::{Millis, iso},
     },
 };
@@ -299,11 +298,7 @@ fn move_to(
     now: Millis,
     moved: &mut Moved,
 ) -> Result<(), StoreError> {
-    let scenarios = app.scenarios();
-    let is_cut_off = [Scenario::Unreachable, Scenario::Restoring, Scenario::BoatRestoring]
-        .iter()
-        .any(|on| scenarios.is_on(*on, &sandbox));
-    if sandbox.state.is_up() && is_cut_off {
+    if app.scenarios().cut_off(&sandbox) {
         moved.failed += 1;
         return Ok(());
     }

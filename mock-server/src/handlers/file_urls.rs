@@ -19,6 +19,7 @@ use super::{
     file_tree::text,
     files::{change, file_error, look, open},
     not_ready, not_running,
+    scenarios::cut_off,
 };
 use crate::{
     app::App,
@@ -145,10 +146,13 @@ async fn carry_out(app: &Arc<App>, head: &request::Parts, body: &mut Body) -> Ou
     }
 }
 
-/// The files of a sandbox that is up.
+/// The files of a sandbox that is up and can be reached.
 fn files(app: &App, sandbox: &Sandbox) -> Result<space::Files, ApiError> {
     match *app.live(sandbox).watch().borrow() {
         state if state.is_up() => {
+            if let Some(error) = cut_off(app, sandbox) {
+                return Err(error);
+            }
             environment::files(app, &sandbox.id).map_err(|error| file_error(error, "path"))
         }
         state @ (State::Archived | State::Archiving) => Err(not_running(state)),
@@ -211,6 +215,10 @@ async fn upload(
         state = left => return Err(not_running(state)),
         () = app.closing.cancelled() => return Err(not_running(State::Archiving)),
     };
+    // It may have gone out of reach while the body came.
+    if let Some(error) = cut_off(app, sandbox) {
+        return Err(error);
+    }
     let target = path.clone();
     let written = change(app, sandbox, move |files| {
         files.place_blocking(draft, &file, &target).map_err(|error| file_error(error, "path"))

@@ -6,12 +6,13 @@ use axum::body::Body;
 use base64::{Engine as _, engine::general_purpose};
 use serde_json::json;
 
-use super::{Call, hold_until_up, not_ready, not_running};
+use super::{Call, hold_until_up, not_ready, not_running, scenarios::cut_off};
 use crate::{
     app::App,
     environment,
     reply::{Answer, ApiError, Outcome},
     space::{self, ARTIFACT_LIMIT, FILE_LIMIT, FileError, Files, Leaf},
+    store::typed,
     world::sandboxes::{Sandbox, State},
 };
 
@@ -54,6 +55,11 @@ pub(super) async fn open(
             return Err(outside());
         }
         hold_until_up(app, &live).await?;
+        // While it was starting, no scenario came between.
+        let sandbox: Option<Sandbox> = app.read(|tx| typed::get(tx, &sandbox.id))?;
+        if let Some(error) = sandbox.and_then(|sandbox| cut_off(app, &sandbox)) {
+            return Err(error);
+        }
     }
     let files = match environment::files(app, &sandbox.id) {
         Ok(files) => Some(files),

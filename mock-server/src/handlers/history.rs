@@ -91,8 +91,7 @@ fn modes(list: &str) -> Result<Vec<Mode>, ApiError> {
             "stream" => modes.push(Mode::Stream),
             "detached" => modes.push(Mode::Detached),
             "commands" => modes.extend([Mode::Sync, Mode::Stream, Mode::Detached]),
-            // Processes that no command stands for are not recorded here.
-            "process" => {}
+            "process" => modes.push(Mode::Process),
             _ => {
                 let allowed = "must be a list of sync, stream, detached, process, commands";
                 return Err(ApiError::invalid("invalid_request", "mode", allowed));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Call, hold_until_up, not_running, prompts::check_wallet};
+use super::{Call, hold_until_up, not_running, prompts::check_wallet, scenarios};
 use crate::{
     app::App,
     hosting::{self, Goal},
@@ -29,11 +29,13 @@ pub(super) async fn reachable(app: &App, call: &Call) -> Result<Sandbox, ApiErro
     }
     let sandbox = call.sandbox(app)?;
     check_up(sandbox.state)?;
+    scenarios::check(app, call.operation, &sandbox)?;
     Ok(sandbox)
 }
 
+/// Refuses a way in to a sandbox that is stopped: a bad request here, unlike at all that works in the sandbox.
 fn check_up(state: State) -> Result<(), ApiError> {
-    if state.is_up() { Ok(()) } else { Err(not_running(state)) }
+    if state.is_up() { Ok(()) } else { Err(not_running(state).with_status(400)) }
 }
 
 /// The secret of an address.

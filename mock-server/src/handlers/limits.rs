@@ -10,7 +10,7 @@ use crate::{
     store::{Reader, StoreError, typed},
     world::{
         accounts::Plan,
-        limits::{self, Refusal, Standing, Wallet, Window},
+        limits::{self, Refusal, Standing, Wallet, Wanted, Window},
         sandboxes::ACTIVE_STATES,
         seed_accounts::DEFAULT_PLAN,
         usage::{self, PaidFor, SECONDS_PER_DOLLAR},
@@ -56,7 +56,7 @@ pub(super) fn describe(
 ) -> Result<Value, StoreError> {
     let plan = &wallet.plan;
     let plans: Vec<Plan> = typed::with_prefix(tx, "")?;
-    let refusal = limits::check(wallet, standing, now).err();
+    let refusal = limits::refusal(tx, wallet, standing, Wanted::fresh(1), now)?;
     let reason = refusal.map(|refusal| match refusal {
         Refusal::Blocked => "billing_required",
         Refusal::TooManyActive => "limit_reached",

@@ -48,6 +48,9 @@ pub(super) async fn manifest(app: &Arc<App>, call: &Call) -> Outcome {
         Ok::<_, ApiError>((snapshot, chain, is_legacy))
     })?;
     let until = app.now() + GOOD_FOR * 1000;
+    if !snapshots::promise(app, &snapshot.id, until)? {
+        return Err(ApiError::not_found("snapshot"));
+    }
     let mut chunks = Vec::new();
     for snapshot in &chain {
         let pieces = snapshots::pieces(app, snapshot).await.map_err(ApiError::internal)?;

@@ -38,7 +38,7 @@ pub(super) async fn metrics(app: &App, call: &Call) -> Outcome {
     monitored(&sandbox)?;
     let name = window(call);
     let now = app.now();
-    let live = match sandbox.state.is_up() {
+    let live = match sandbox.state.is_up() && !app.scenarios().cut_off(&sandbox) {
         true => Some(measure(app, &sandbox).await.map_err(ApiError::internal)?.load),
         false => None,
     };

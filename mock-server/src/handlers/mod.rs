@@ -18,6 +18,7 @@ mod file_search;
 mod file_tree;
 pub(crate) mod file_urls;
 mod files;
+mod following;
 mod history;
 mod hosting;
 mod limits;

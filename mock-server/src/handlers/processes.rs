@@ -10,11 +10,12 @@ use crate::{
     output::Source,
     reply::{Answer, ApiError, Outcome},
     store::typed,
+    strays::{self, Owners},
     view::{self, process_status, signal_name, time_or_null},
     world::{
         commands::{Status, Stream},
         process_looks::ProcessLook,
-        time::iso,
+        time::{self, iso},
     },
 };
 
@@ -105,34 +106,31 @@ pub(super) async fn stop(app: &Arc<App>, call: &Call) -> Outcome {
 pub(super) async fn list(app: &App, call: &Call) -> Outcome {
     let (sandbox, _) = app.read(|tx| call.caller.see(tx, call.id("sandboxId")))?;
     monitored(&sandbox)?;
-    if !sandbox.state.is_up() {
+    if !sandbox.state.is_up() || app.scenarios().cut_off(&sandbox) {
         return stored(app, &sandbox.id);
     }
     let samples = app.runner.processes(&app.space(&sandbox.id)).await.map_err(ApiError::internal)?;
     let jobs = app.live(&sandbox).jobs();
-    let known: Vec<_> =
+    let mut known: Vec<_> =
         jobs.iter().map(|job| job.record()).filter(|job| job.status == Status::Running).collect();
-    // A process belongs to the command whose main process is the nearest above it.
-    let owner = |pid: u32| {
-        let mut at = pid;
-        for _ in 0..=samples.len() {
-            if let Some(job) = known.iter().find(|job| job.pid == Some(at)) {
-                return Some(job.id.clone());
-            }
-            at = samples.iter().find(|sample| sample.pid == at)?.parent;
-        }
-        None
-    };
+    // Those that no command stands for have records of their own once they were sampled.
+    let mut recorded = app.read(|tx| strays::running(tx, &sandbox.id))?;
+    recorded.retain(|record| {
+        samples.iter().any(|sample| strays::is_of(record, sample.pid, time::of(sample.started_at)))
+    });
+    known.splice(..0, recorded);
+    let owners = Owners::among(&samples, &known);
+    let owner = |pid| owners.of(pid).map(|command| command.id.as_str());
     let shown: Vec<Value> = samples
         .iter()
         .take(LISTED)
-        .map(|sample| view::process(sample, owner(sample.pid).as_deref(), CHARACTERS))
+        .map(|sample| view::process(sample, owner(sample.pid), CHARACTERS))
         .collect();
     let body = json!({"live": true, "sampledAt": iso(app.now()), "total": samples.len(), "processes": shown});
     Ok(Answer::ok("process.list", body))
 }
 
-/// The last look at the processes before the sandbox was stopped.
+/// The last look at the processes, before the sandbox was stopped or nothing reached it any more.
 fn stored(app: &App, id: &str) -> Outcome {
     let seen: Option<ProcessLook> = app.read(|tx| typed::get(tx, id))?;
     let seen = seen.filter(|seen| seen.is_kept(app.now()));

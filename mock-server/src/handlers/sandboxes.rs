@@ -10,6 +10,7 @@ use super::{
     starts::{self, Ttl},
 };
 use crate::{
+    agent,
     app::App,
     auth::Access,
     reply::{Answer, ApiError, Outcome},
@@ -61,7 +62,7 @@ pub(super) fn list(app: &App, call: &Call) -> Outcome {
         found.truncate(most - 1);
         let mut shown = Vec::new();
         let mut last = None;
-        let mut viewer = view::Viewer::new(tx);
+        let mut viewer = view::Viewer::new(tx).with_ways_in(&call.caller.key, app.now());
         for (_, id) in found {
             let Some(sandbox) = typed::get::<Sandbox>(tx, &id)? else { continue };
             let Some(access) = call.caller.access(tx, &sandbox)? else { continue };
@@ -135,7 +136,8 @@ pub(super) fn get(app: &App, call: &Call) -> Outcome {
     let id = call.id("sandboxId");
     let (shown, is_cancelled) = app.read(|tx| {
         let (sandbox, access) = call.caller.see(tx, id)?;
-        Ok::<_, ApiError>((view::sandbox(tx, &sandbox, access)?, sandbox.state == State::Cancelled))
+        let mut viewer = view::Viewer::new(tx).with_ways_in(&call.caller.key, app.now());
+        Ok::<_, ApiError>((viewer.sandbox(&sandbox, access)?, sandbox.state == State::Cancelled))
     })?;
     if is_cancelled {
         // Shown once, then gone: of two that ask at once, one sees it.
@@ -178,9 +180,15 @@ pub(super) fn update(app: &Arc<App>, call: &Call) -> Outcome {
         health::settle(tx, &mut sandbox, &app.scenarios(), now)?;
         typed::put(tx, &sandbox)?;
         let is_routed = !app.scenarios().is_on(Scenario::GatewayDown, &sandbox);
-        Ok::<_, ApiError>((view::sandbox(&*tx, &sandbox, Access::Owner)?, is_routed))
+        let mut viewer = view::Viewer::new(&*tx).with_ways_in(&call.caller.key, now);
+        Ok::<_, ApiError>((viewer.sandbox(&sandbox, Access::Owner)?, is_routed))
     })?;
     app.deadlines_changed.notify_one();
+    if call.text("name").is_some() {
+        // Nor may what was wrong be so under that one.
+        app.reach_changed.send_replace(());
+        app.tasks.spawn(agent::wake(app.clone(), id.to_owned()));
+    }
     if subdomain.is_some() && !is_routed {
         let problem = "the new subdomain is saved, but its routes are not active yet; send it again";
         return Err(ApiError::new(502, "gateway_error", problem).retryable(true).retry_after(2));

@@ -31,8 +31,9 @@ pub(super) fn share(app: &App, call: &Call) -> Outcome {
             (true, true) => "members can use the sandbox once it was stopped and resumed",
             (true, false) => "members can use the sandbox once it was resumed",
         };
+        let mut viewer = view::Viewer::new(&*tx).with_ways_in(&call.caller.key, now);
         let body = json!({
-            "sandbox": view::sandbox(&*tx, &sandbox, Access::Owner)?,
+            "sandbox": viewer.sandbox(&sandbox, Access::Owner)?,
             "restartRequired": restart,
             "message": message,
         });

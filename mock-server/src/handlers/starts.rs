@@ -13,7 +13,7 @@ use crate::{
     world::{
         accounts::AccountStanding,
         environments::{self, BASE},
-        limits::{self, Refusal, Wallet},
+        limits::{self, Refusal, Wallet, Wanted, Window},
         pins::Pin,
         sandboxes::{MACHINE_CLASSES, Sandbox},
         scenarios::Scenario,
@@ -114,15 +114,17 @@ pub(super) fn check_environment(call: &Call, environment: &str) -> Result<(), Ap
     }
 }
 
-/// Refuses a start that the wallet, the plan or the machines do not allow.
+/// Refuses to start what is wanted, sandboxes like this one, if the wallet, the plan or the machines do not allow it.
 pub(super) fn allow(
     app: &App,
     tx: &dyn Reader,
     call: &Call,
     wallet: &Wallet,
-    kind: &str,
+    sandbox: &Sandbox,
+    wanted: Wanted,
     now: Millis,
 ) -> Result<(), ApiError> {
+    let kind = sandbox.kind.as_str();
     wallets::check_paid(wallet)?;
     if wallet.account.standing != AccountStanding::Active {
         let standing = wallet.account.standing.as_str();
@@ -133,7 +135,7 @@ pub(super) fn allow(
         )
         .detail("accountStatus", standing));
     }
-    if !wallet.plan.types.iter().any(|included| included == kind) {
+    if !wallet.plan.types.iter().any(|included| *included == kind) {
         return Err(ApiError::new(
             403,
             "machine_class_plan_required",
@@ -149,21 +151,15 @@ pub(super) fn allow(
     if machines.paused {
         return Err(ApiError::new(503, "out_of_capacity", "starting sandboxes is paused").retry_after(5));
     }
-    allow_more(tx, wallet, 0, now)?;
-    if call.flag("failFast") && !lifecycle::machine_is_free_in(tx, &machines, "")? {
+    let standing = limits::standing(tx, wallet, now)?;
+    if let Some(refusal) = limits::refusal(tx, wallet, &standing, wanted, now)? {
+        return Err(refuse(refusal, wanted.starts, wallets::describe(tx, wallet, &standing, now)?));
+    }
+    if call.flag("failFast") && !lifecycle::machine_is_free_in(tx, &machines, &sandbox.id)? {
         return Err(ApiError::new(503, "no_ready_machine", "no machine is free; nothing was created")
             .retryable(false));
     }
     Ok(())
-}
-
-/// Whether the wallet may start another sandbox after so many that are not there yet.
-pub(super) fn allow_more(tx: &dyn Reader, wallet: &Wallet, before: u64, now: Millis) -> Result<(), ApiError> {
-    let standing = limits::standing(tx, wallet, now)?;
-    match limits::check(wallet, &standing.after(before), now) {
-        Ok(()) => Ok(()),
-        Err(refusal) => Err(refuse(refusal, wallets::describe(tx, wallet, &standing, now)?)),
-    }
 }
 
 /// Refuses a machine that what is on the disk does not fit.
@@ -177,7 +173,7 @@ pub(super) fn check_size(app: &App, sandbox: &Sandbox, kind: &str) -> Result<(),
     }
 }
 
-fn refuse(refusal: Refusal, limits: Value) -> ApiError {
+fn refuse(refusal: Refusal, count: u64, limits: Value) -> ApiError {
     let error = match refusal {
         Refusal::Blocked => ApiError::new(402, "billing_required", "the wallet is empty or blocked"),
         Refusal::TooManyActive => {
@@ -190,16 +186,20 @@ fn refuse(refusal: Refusal, limits: Value) -> ApiError {
             "as many sandboxes are active as the organisation allows this member",
         )
         .retryable(false),
-        Refusal::Quota { window, limit, retry_after_ms } => ApiError::new(
-            429,
-            "rate_limited",
-            format!("{limit} starts a {} are allowed and used up", window.as_str()),
-        )
-        .detail("window", window.as_str())
-        .detail("limit", limit)
-        .retry_after(u64::try_from(retry_after_ms).unwrap_or(0).div_ceil(1000)),
+        Refusal::Quota { window, limit, retry_after_ms: Some(left) } => {
+            over_quota(window, limit, format!("{limit} starts a {} are allowed and used up", window.as_str()))
+                .retry_after(u64::try_from(left).unwrap_or(0).div_ceil(1000))
+        }
+        Refusal::Quota { window, limit, retry_after_ms: None } => {
+            let problem = format!("{limit} starts a {} are allowed, never {count} at once", window.as_str());
+            over_quota(window, limit, problem).retryable(false)
+        }
     };
     let error = error.detail("billingUrl", wallets::BILLING_URL);
     let Value::Object(fields) = limits else { return error };
     fields.into_iter().fold(error, |error, (name, value)| error.detail(&name, value))
+}
+
+fn over_quota(window: Window, limit: u64, problem: String) -> ApiError {
+    ApiError::new(429, "rate_limited", problem).detail("window", window.as_str()).detail("limit", limit)
 }

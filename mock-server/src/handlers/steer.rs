@@ -20,7 +20,6 @@ use crate::{
         prompts::{Prompt, Status, prompt_key},
         providers::provider,
         sandboxes::Sandbox,
-        scenarios::Scenario,
         time::Millis,
     },
 };
@@ -28,7 +27,7 @@ use crate::{
 pub(super) async fn steer(app: &Arc<App>, call: &Call) -> Outcome {
     let sandbox = call.sandbox(app)?;
     let message = call.text("message").unwrap_or_default();
-    let named = call.text("conversation");
+    let named = call.text("conversation").or_else(|| call.query("conversation"));
     app.read(|tx| {
         if let Some(id) = named {
             conversation(tx, &sandbox.id, id)?;
@@ -38,7 +37,7 @@ pub(super) async fn steer(app: &Arc<App>, call: &Call) -> Outcome {
     if !sandbox.state.is_up() && !sandbox.state.is_starting() {
         return Err(refuse("not_running", &format!("the sandbox is {}", sandbox.state.as_str())));
     }
-    if app.scenarios().is_on(Scenario::Unreachable, &sandbox) {
+    if app.scenarios().cut_off(&sandbox) {
         return Err(refuse("delivery_failed", "the sandbox does not answer"));
     }
     let desk = app.agents.desk(&sandbox.id);

@@ -6,7 +6,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::commands::result;
+use super::{commands::result, following::Follower};
 use crate::{
     app::App,
     job::Job,
@@ -46,7 +46,9 @@ pub(super) async fn grown(ring: &OutputRing, end: u64) {
 /// The body of a streaming command: `started`, output, and one `exit` or `error`.
 ///
 /// The command waits for a reader that is slow, and runs on without one that went away.
-pub(super) fn frames(app: Arc<App>, job: Arc<Job>, mut consumers: Consumers) -> Body {
+///
+/// It ends early, and the command runs on, when whoever reads it may not any more or the machine does not answer.
+pub(super) fn frames(app: Arc<App>, job: Arc<Job>, mut consumers: Consumers, mut follower: Follower) -> Body {
     Body::from_stream(async_stream::stream! {
         yield line(&json!({"type": "started", "commandId": job.id()}));
         let mut offsets = [0_u64; 2];
@@ -56,6 +58,11 @@ pub(super) fn frames(app: Arc<App>, job: Arc<Job>, mut consumers: Consumers) -> 
             let mut has_ended = true;
             let mut moved = false;
             for (index, stream) in [Stream::Stdout, Stream::Stderr].into_iter().enumerate() {
+                // Anew for each frame: a reader may have taken its time over the one before.
+                if let Err(error) = follower.check(&app) {
+                    yield line(&failed(error.code(), error.message()));
+                    return;
+                }
                 let chunk = job.ring(stream).read_at(offsets[index], FRAME);
                 cut[index] |= chunk.offset > offsets[index];
                 offsets[index] = chunk.next_offset();
@@ -74,10 +81,11 @@ pub(super) fn frames(app: Arc<App>, job: Arc<Job>, mut consumers: Consumers) -> 
             if has_ended {
                 break true;
             }
-            if moved {
+            if moved && !app.closing.is_cancelled() {
                 continue;
             }
             tokio::select! {
+                () = follower.changed(&app) => {}
                 () = grown(job.ring(Stream::Stdout), offsets[0]) => {}
                 () = grown(job.ring(Stream::Stderr), offsets[1]) => {}
                 () = job.ended() => {}

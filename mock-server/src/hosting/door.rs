@@ -26,7 +26,6 @@ use crate::{
         desktops::Desktop,
         hosted_ports::{HostedPort, hosted_key},
         sandboxes::{Sandbox, State},
-        scenarios::Scenario,
     },
 };
 
@@ -178,12 +177,12 @@ async fn answer(
     if !sandbox.state.is_up() {
         return not_up(&asked, sandbox.state);
     }
+    if door.app.scenarios().cut_off(&sandbox) {
+        return say(StatusCode::BAD_GATEWAY, "sandbox_unreachable", "the sandbox cannot be reached");
+    }
     let Goal::Port(port) = door.place.goal else {
         return pages::desktop(&sandbox.id, rules.theme.as_deref());
     };
-    if door.app.scenarios().is_on(Scenario::Unreachable, &sandbox) {
-        return say(StatusCode::BAD_GATEWAY, "sandbox_unreachable", "the sandbox cannot be reached");
-    }
     let space = door.app.space(&sandbox.id);
     let stream = match door.app.runner.connect(&space, port, rules.localhost).await {
         Ok(stream) => stream,
@@ -198,7 +197,7 @@ async fn answer(
     };
     strip_headers(request.headers_mut());
     let closing = if token.is_some() { &door.closing } else { &stay };
-    let through = proxy::Door { closing, tasks: &door.app.tasks, permit };
+    let through = proxy::Door { app: &door.app, sandbox: &sandbox.id, closing, permit };
     match proxy::forward(stream, request, path, proxy::origin(peer), through).await {
         Ok(response) => response,
         Err(error) => {

@@ -8,6 +8,7 @@ mod door;
 mod pages;
 mod proxy;
 mod ssh;
+mod ways;
 
 use std::{
     collections::HashMap,
@@ -19,6 +20,7 @@ use std::{
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::ways::WaysIn;
 use self::{
     access::TOKEN_QUERY,
     door::{CONNECTIONS, Door},

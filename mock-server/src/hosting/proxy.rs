@@ -13,7 +13,9 @@ use http::{
 use hyper::{body::Incoming, client::conn::http1, upgrade};
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, sync::OwnedSemaphorePermit};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
 
 /// Headers that are about one connection and not about the message, besides those that `Connection` names.
 const HOP_BY_HOP: [&str; 9] = [
@@ -30,11 +32,25 @@ const HOP_BY_HOP: [&str; 9] = [
 
 /// What a request has of the door that it came through.
 pub(super) struct Door<'a> {
+    pub(super) app: &'a Arc<App>,
+    pub(super) sandbox: &'a str,
     /// Cuts what is open.
     pub(super) closing: &'a CancellationToken,
-    pub(super) tasks: &'a TaskTracker,
     /// Its place, which it keeps when it is upgraded.
     pub(super) permit: Arc<OwnedSemaphorePermit>,
+}
+
+impl Door<'_> {
+    /// Resolves when what is open is to be cut: the door says so, or the machine does not answer any more.
+    fn cut(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (closing, app, sandbox) = (self.closing.clone(), self.app.clone(), self.sandbox.to_owned());
+        async move {
+            tokio::select! {
+                () = closing.cancelled() => {}
+                () = app.silence(&sandbox) => {}
+            }
+        }
+    }
 }
 
 /// Sends a request over a fresh connection and hands the head of the answer back; the bodies flow as fast as they are read.
@@ -48,13 +64,13 @@ pub(super) async fn forward(
     // What is typed in a terminal, frame by frame, must not wait for more.
     let _ = stream.set_nodelay(true);
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let closing = door.closing.clone();
-    door.tasks.spawn(async move {
+    let cut = door.cut();
+    door.app.tasks.spawn(async move {
         tokio::select! {
             ended = connection.with_upgrades() => if let Err(error) = ended {
                 tracing::debug!(%error, "a connection into a sandbox broke");
             },
-            () = closing.cancelled() => {}
+            () = cut => {}
         }
     });
     let protocol = wanted_upgrade(request.headers());
@@ -74,8 +90,9 @@ pub(super) async fn forward(
     };
     response.headers_mut().insert(header::UPGRADE, switched);
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
-    let (closing, permit) = (door.closing.clone(), door.permit);
-    door.tasks.spawn(async move {
+    let (cut, app) = (door.cut(), door.app);
+    let permit = door.permit;
+    app.tasks.spawn(async move {
         let _permit = permit;
         let pipe = async {
             let (outside, inside) = tokio::try_join!(outside, inside)?;
@@ -87,7 +104,7 @@ pub(super) async fn forward(
             ended = pipe => if let Err(error) = ended {
                 tracing::debug!(%error, "an upgraded connection into a sandbox broke");
             },
-            () = closing.cancelled() => {}
+            () = cut => {}
         }
     });
     Ok(response.map(|_| Body::empty()))

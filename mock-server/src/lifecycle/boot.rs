@@ -83,6 +83,7 @@ async fn bring_up(app: &Arc<App>, live: &Arc<Live>, course: u64, id: &str) -> Re
     let moved = advance(app, live, course, id, |sandbox, tx, now| {
         sandbox.state = State::Ready;
         sandbox.error = None;
+        live.came_up(now);
         // One that has run before, or whose disk is a copy, has files that are being brought back.
         let delay = Millis::try_from(app.machines().hydrate_delay_ms).unwrap_or(Millis::MAX);
         sandbox.hydrated = !sandbox.started_once;
@@ -101,6 +102,7 @@ async fn bring_up(app: &Arc<App>, live: &Arc<Live>, course: u64, id: &str) -> Re
     drop(turn);
     if moved.map_err(|error| error.to_string())? {
         app.deadlines_changed.notify_one();
+        app.captures_changed.notify_one();
         if is_outdated {
             report(secret_files::push(app, id).await.map_err(StoreError::Failed));
         }
@@ -201,14 +203,14 @@ async fn wait_for_machine(app: &Arc<App>, live: &Arc<Live>, course: u64, id: &st
     }
 }
 
-/// Whether there is a machine for one sandbox more; `id` is one that waits for it itself.
+/// Whether there is a machine for one sandbox more; `id` is one that waits for it itself, and may have one already.
 pub(crate) fn machine_is_free_in(
     tx: &dyn Reader,
     machines: &MachinesSeed,
     id: &str,
 ) -> Result<bool, StoreError> {
     let Some(count) = machines.count else { return Ok(true) };
-    // One that was brought up by a server that was killed meanwhile has its machine already.
-    let own = typed::get::<Sandbox>(tx, id)?.is_some_and(|sandbox| sandbox.has_machine);
-    Ok(typed::sum(tx, MACHINES_TAKEN)? < count.saturating_add(u64::from(own)))
+    // It was given one when its start was asked for, or by a server that was killed meanwhile.
+    let has_one = typed::get::<Sandbox>(tx, id)?.is_some_and(|sandbox| sandbox.has_machine);
+    Ok(has_one || typed::sum(tx, MACHINES_TAKEN)? < count)
 }

@@ -2,6 +2,8 @@
 
 use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
+use tokio::sync::RwLockWriteGuard;
+
 use super::{report, stops::empty};
 use crate::{
     agent,
@@ -100,6 +102,8 @@ pub(crate) fn purge_hidden(app: &Arc<App>, hidden: impl IntoIterator<Item = Hidd
 pub(super) async fn purge(app: Arc<App>, live: Option<Arc<Live>>, mut deletion: Deletion) {
     let id = deletion.target.clone();
     deletion.attempts += 1;
+    // Who was waited for ended with the server that waited.
+    deletion.waits_until = None;
     report(app.write_later(|tx| typed::put(tx, &deletion)));
     {
         // One that is being opened is waited for.
@@ -114,8 +118,8 @@ pub(super) async fn purge(app: Arc<App>, live: Option<Arc<Live>>, mut deletion: 
         None => app.runner.end_space(&id).await,
     }
     app.machine_freed.notify_waiters();
-    let _disk = match &live {
-        Some(live) => Some(live.disk.write().await),
+    let _copies = match &live {
+        Some(live) => Some(wait_for_copies(&app, live, &mut deletion).await),
         None => None,
     };
     if !app.sleep(app.machines().delete_delay()).await {
@@ -131,6 +135,27 @@ pub(super) async fn purge(app: Arc<App>, live: Option<Arc<Live>>, mut deletion: 
     }
     deletion.completed_at = Some(app.now());
     report(app.write(|tx| typed::put(tx, &deletion)));
+}
+
+/// Waits until nobody saves or copies the disk any more, and keeps others from beginning to. By when that ends is said for as
+/// long as it takes.
+async fn wait_for_copies<'a>(
+    app: &App,
+    live: &'a Live,
+    deletion: &mut Deletion,
+) -> (RwLockWriteGuard<'a, ()>, RwLockWriteGuard<'a, ()>) {
+    if let (Ok(saves), Ok(disk)) = (live.saves.try_write(), live.disk.try_write()) {
+        return (saves, disk);
+    }
+    let delay = Millis::try_from(app.machines().save_delay_ms).unwrap_or(Millis::MAX);
+    let mut note = |waits_until| {
+        deletion.waits_until = waits_until;
+        report(app.write_later(|tx| typed::put(tx, deletion)));
+    };
+    note(Some(app.now().saturating_add(delay)));
+    let copies = (live.saves.write().await, live.disk.write().await);
+    note(None);
+    copies
 }
 
 /// Removes its disk, its history and its snapshots; may be repeated.

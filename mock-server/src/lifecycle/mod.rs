@@ -1,8 +1,9 @@
-//! What happens to a sandbox after its answer went out: booting, stopping, being restarted, being deleted, running out of
-//! time. One file each; every step is one transaction, and a server that was killed between two of them takes the rest up
+//! What happens to a sandbox after its answer went out: booting, being captured, stopping, being restarted, being deleted,
+//! running out of time. One file each; every step is one transaction, and a server that was killed between two of them takes the rest up
 //! when it starts again.
 
 mod boot;
+mod captures;
 mod deadlines;
 mod deletions;
 mod recover;
@@ -14,6 +15,7 @@ mod upkeep;
 
 pub(crate) use self::{
     boot::{boot, machine_is_free_in},
+    captures::keep_capturing,
     deadlines::keep_deadlines,
     deletions::{begin_delete, hide_archived, purge_hidden},
     recover::begin_recover,

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{advance, report, stops::empty};
 use crate::{
+    agent,
     app::{App, Live, lock},
     reply::ApiError,
     store::typed,
@@ -69,4 +70,5 @@ pub(super) async fn carry_out_recover(app: Arc<App>, live: Arc<Live>, id: String
         sandbox.recovers_at = None;
         Ok(())
     }));
+    app.tasks.spawn(agent::wake(app.clone(), id));
 }

@@ -16,7 +16,7 @@ use crate::{
     world::{
         commands::{Command, RUNNING, Status},
         deletions::{Deletion, Kind, OPEN_DELETIONS},
-        sandboxes::{Sandbox, State, UNSETTLED},
+        sandboxes::{CaptureStatus, Sandbox, State, UNSETTLED},
     },
 };
 
@@ -34,6 +34,10 @@ pub(crate) fn take_up(app: &Arc<App>) -> Result<(), StoreError> {
             if sandbox.setup_status.as_deref() == Some("running") {
                 sandbox.setup_status = Some("failed".into());
                 sandbox.setup_error = Some("the sandbox lost the process".into());
+                typed::put(tx, sandbox)?;
+            }
+            if let Some(capture) = sandbox.capture.as_mut().filter(|capture| capture.status.is_open()) {
+                capture.status = CaptureStatus::Cancelled;
                 typed::put(tx, sandbox)?;
             }
         }

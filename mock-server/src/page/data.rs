@@ -1,10 +1,10 @@
 //! What is shown, read in bounded parts: the newest of each, and never all of anything.
 
-use std::ops::ControlFlow;
+use std::{ffi::OsStr, ops::ControlFlow};
 
 use futures_util::StreamExt as _;
 
-use super::{Wanted, mask};
+use super::{Wanted, mask::Mask};
 use crate::{
     app::App,
     environment,
@@ -15,9 +15,11 @@ use crate::{
     store::{Order, Reader, StoreError, typed},
     world::{
         accounts::Account,
-        commands::{Command, Status, Stream},
+        commands::{Command, Mode, Status, Stream},
         deliveries::Delivery,
+        dotenv,
         endpoints::{self, Endpoint},
+        environments,
         events::{self, Event, Filter},
         keys::Key,
         sandboxes::{Sandbox, listed},
@@ -34,6 +36,8 @@ pub(super) const TEXT_SHOWN: usize = 16 << 10;
 /// Everything that is on the page.
 pub(super) struct Shown {
     pub(super) now: Millis,
+    /// What hides secrets, those of the chosen sandbox as well.
+    pub(super) mask: Mask,
     pub(super) runner: &'static str,
     pub(super) wanted: Wanted,
     pub(super) accounts: Vec<Account>,
@@ -72,11 +76,39 @@ pub(super) struct Output {
     pub(super) stderr: Text,
 }
 
-/// A part of a text, secrets masked.
+/// A text as it is, with its secrets.
 pub(super) struct Text {
-    pub(super) text: String,
+    bytes: Vec<u8>,
+    part: Part,
+}
+
+/// Which part of a text there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Whole,
+    Start,
+    End,
+}
+
+impl Text {
+    fn whole(text: &str) -> Self {
+        Self { bytes: text.into(), part: Part::Whole }
+    }
+
     /// Whether that is not all of it.
-    pub(super) is_cut: bool,
+    pub(super) fn is_cut(&self) -> bool {
+        self.part != Part::Whole
+    }
+
+    /// The text without its secrets.
+    pub(super) fn masked(&self, mask: &Mask) -> String {
+        let text = String::from_utf8_lossy(&self.bytes);
+        match self.part {
+            Part::Whole => mask.text(&text),
+            Part::Start => mask.start_of_text(&text),
+            Part::End => mask.end_of_text(&self.bytes),
+        }
+    }
 }
 
 /// A folder, and the file in it that was chosen.
@@ -96,11 +128,36 @@ pub(super) async fn gather(
 ) -> Result<Shown, ApiError> {
     let mut shown = app.read(|tx| read(tx, app, recorder, wanted, first_key))?;
     let Some(id) = &wanted.sandbox else { return Ok(shown) };
-    let Some(sandbox) = app.read::<Option<Sandbox>, StoreError>(|tx| typed::get(tx, id))? else {
-        return Ok(shown);
-    };
-    shown.chosen = Some(choose(app, sandbox, wanted).await?);
+    let found = app.read(|tx| {
+        let Some(sandbox) = typed::get::<Sandbox>(tx, id)? else { return Ok::<_, StoreError>(None) };
+        Ok(Some((secrets(tx, &sandbox)?, sandbox)))
+    })?;
+    if let Some((mask, sandbox)) = found {
+        shown.chosen = Some(choose(app, sandbox, wanted).await?);
+        shown.mask = mask;
+    }
     Ok(shown)
+}
+
+/// How many versions of a sandbox's environment are looked through for secrets: the one that it uses, and those before it,
+/// which it may have used when it wrote what is shown.
+const VERSIONS: u64 = 5;
+
+/// Hides what the server knows for a secret of a sandbox: its own variables, and the variables and files of its
+/// environment.
+fn secrets(tx: &dyn Reader, sandbox: &Sandbox) -> Result<Mask, StoreError> {
+    let mut versions = Vec::new();
+    if let (Some(environment), Some(number)) = (&sandbox.environment_id, sandbox.environment_version) {
+        for number in number.saturating_sub(VERSIONS - 1)..=number {
+            versions.extend(environments::version(tx, environment, number)?);
+        }
+    }
+    // Those that are not passed on (any more) are secrets all the same.
+    let given: Vec<_> =
+        versions.iter().map(|version| dotenv::parse(&version.contents.env).unwrap_or_default()).collect();
+    let variables = sandbox.env.values().chain(given.iter().flat_map(|variables| variables.values()));
+    let files = versions.iter().flat_map(|version| &version.contents.secret_files);
+    Ok(Mask::of(variables.chain(files.map(|file| &file.contents)).map(String::as_str)))
 }
 
 fn read(
@@ -129,6 +186,7 @@ fn read(
     };
     let mut shown = Shown {
         now: app.now(),
+        mask: Mask::default(),
         runner: app.runner.name(),
         wanted: wanted.clone(),
         accounts,
@@ -180,6 +238,10 @@ async fn choose(app: &App, sandbox: Sandbox, wanted: &Wanted) -> Result<Chosen, 
         let mut commands: Vec<Command> = Vec::new();
         let to = typed::after_prefix(&prefix);
         typed::scan::<Command>(tx, &prefix, to.as_deref(), Order::Descending, |_, command| {
+            // Nobody ran it as a command. The history keeps so few of these that they do not make this long.
+            if command.mode == Mode::Process {
+                return ControlFlow::Continue(());
+            }
             // One that runs is shown as it is now, not as it was when it started.
             let now = (command.status == Status::Running).then(|| live.job(&command.id)).flatten();
             commands.push(now.map_or(command, |job| job.record()));
@@ -190,7 +252,11 @@ async fn choose(app: &App, sandbox: Sandbox, wanted: &Wanted) -> Result<Chosen, 
     })?;
     let id = wanted.command.as_deref().or(commands.first().map(|command| command.id.as_str()));
     let output = match id {
-        Some(id) => Source::command(app, &sandbox, id)?.map(|source| output(app, &source)).transpose()?,
+        Some(id) => {
+            let source = Source::command(app, &sandbox, id)?;
+            let source = source.filter(|source| source.record().mode != Mode::Process);
+            source.map(|source| output(app, &source)).transpose()?
+        }
         None => None,
     };
     let disk = match sandbox.state.is_up() {
@@ -205,21 +271,14 @@ fn output(app: &App, source: &Source) -> Result<Output, ApiError> {
     let last = |stream: Stream| {
         let (shown, end) = (TEXT_SHOWN as u64, stream.kept(&command).end);
         let part = source.part(app, stream, end.saturating_sub(shown), TEXT_SHOWN)?;
-        Ok::<_, ApiError>(match part.offset {
-            0 => Text { text: mask::text(&String::from_utf8_lossy(&part.bytes)), is_cut: false },
-            _ => Text { text: mask::text(&whole_words(&part.bytes)), is_cut: true },
+        let is_whole = part.offset == 0;
+        Ok::<_, ApiError>(Text {
+            bytes: part.bytes.into(),
+            part: if is_whole { Part::Whole } else { Part::End },
         })
     };
     let (stdout, stderr) = (last(Stream::Stdout)?, last(Stream::Stderr)?);
     Ok(Output { command, stdout, stderr })
-}
-
-/// The bytes from the first space on: the end of a secret alone would not be known for one.
-fn whole_words(bytes: &[u8]) -> String {
-    const LONGEST: usize = 1024;
-    let start =
-        bytes.iter().position(u8::is_ascii_whitespace).unwrap_or(LONGEST).min(LONGEST).min(bytes.len());
-    String::from_utf8_lossy(&bytes[start..]).into_owned()
 }
 
 /// A folder of a sandbox, or the folder of a file and the file.
@@ -231,7 +290,10 @@ async fn look(app: &App, sandbox: &Sandbox, path: &str) -> Result<Disk, String> 
     let (folder, file) = match located.kind {
         LocatedKind::File(_) => {
             let folder = resolved.rsplit_once('/').map_or(HOME, |(folder, _)| folder).to_owned();
-            let text = head_of(&files, path).await.map_err(problem)?;
+            let text = match is_secret(&files, sandbox, &located.path).await {
+                true => Text::whole("(a secret file)"),
+                false => head_of(&files, path).await.map_err(problem)?,
+            };
             (folder, Some((resolved, text)))
         }
         LocatedKind::Folder => (resolved, None),
@@ -240,6 +302,16 @@ async fn look(app: &App, sandbox: &Sandbox, path: &str) -> Result<Disk, String> 
     };
     let (entries, has_more) = files.list(&folder, MOST).await.map_err(problem)?;
     Ok(Disk { folder, entries, has_more, file })
+}
+
+/// Whether the sandbox's environment put this file there; links may lead to where it did.
+async fn is_secret(files: &Files, sandbox: &Sandbox, resolved: &OsStr) -> bool {
+    for path in &sandbox.secret_files {
+        if files.locate(path).await.is_ok_and(|placed| placed.path == resolved) {
+            return true;
+        }
+    }
+    false
 }
 
 /// The first part of a file.
@@ -254,9 +326,8 @@ async fn head_of(files: &Files, path: &str) -> Result<Text, FileError> {
             break;
         }
     }
-    let text = match bytes.contains(&0) {
-        true => "(not text)".to_owned(),
-        false => mask::text(&String::from_utf8_lossy(&bytes)),
-    };
-    Ok(Text { text, is_cut })
+    if bytes.contains(&0) {
+        bytes = b"(not text)".to_vec();
+    }
+    Ok(Text { bytes, part: if is_cut { Part::Start } else { Part::Whole } })
 }

@@ -5,7 +5,6 @@ use maud::{DOCTYPE, Markup, html};
 use super::{
     Wanted,
     data::Shown,
-    mask,
     requests::{deliveries, requests},
     sandbox::chosen,
 };
@@ -41,7 +40,8 @@ pub(super) fn message(title: &str, text: &str) -> Markup {
 
 /// The page.
 pub(super) fn page(shown: &Shown) -> Markup {
-    let title = shown.chosen.as_ref().map_or("Sandboxes".into(), |chosen| mask::text(&chosen.sandbox.name));
+    let title =
+        shown.chosen.as_ref().map_or("Sandboxes".into(), |chosen| shown.mask.text(&chosen.sandbox.name));
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -103,7 +103,7 @@ fn accounts(shown: &Shown) -> Markup {
                     @let wanted = Wanted { account: Some(account.id.clone()), ..Wanted::default() };
                     li {
                         a href=(wanted.address()) aria-current=[is_current.then_some("true")] {
-                            (mask::text(&account.login))
+                            (shown.mask.text(&account.login))
                         }
                     }
                 }
@@ -124,7 +124,7 @@ fn sandboxes(shown: &Shown) -> Markup {
                     @let wanted = Wanted { sandbox: Some(sandbox.id.clone()), ..Wanted::default() };
                     li {
                         a href=(wanted.address()) aria-current=[is_current.then_some("page")] {
-                            span class="name" { (mask::text(&sandbox.name)) }
+                            span class="name" { (shown.mask.text(&sandbox.name)) }
                             " " (state(sandbox.state))
                             " " span class="quiet" { (sandbox.kind) " · " (ttl(sandbox, shown.now)) }
                         }
@@ -132,6 +132,18 @@ fn sandboxes(shown: &Shown) -> Markup {
                 }
             }
             @if shown.has_more { p class="quiet" { "The newest " (shown.sandboxes.len()) " are shown." } }
+        }
+    }
+}
+
+/// A table that scrolls by itself: what it is called, its columns, its rows.
+pub(super) fn table(label: &str, columns: &[&str], rows: Markup) -> Markup {
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label=(label) {
+            table {
+                thead { tr { @for column in columns { th scope="col" { (column) } } } }
+                tbody { (rows) }
+            }
         }
     }
 }

@@ -154,15 +154,20 @@ impl Page {
                 return html(StatusCode::UNAUTHORIZED, frame::message("A token is needed", text));
             }
         }
-        match data::gather(app, recorder, &wanted, &self.first_key).await {
-            Ok(shown) => {
-                let status = if shown.is_missing() { StatusCode::NOT_FOUND } else { StatusCode::OK };
-                html(status, frame::page(&shown))
-            }
+        let shown = match data::gather(app, recorder, &wanted, &self.first_key).await {
+            Ok(shown) => shown,
             Err(error) => {
                 tracing::error!(code = error.code(), "the page cannot be shown");
-                let text = "The server could not read what is to be shown here; its log says why.";
-                html(StatusCode::INTERNAL_SERVER_ERROR, frame::message("Something went wrong", text))
+                return failed();
+            }
+        };
+        let status = if shown.is_missing() { StatusCode::NOT_FOUND } else { StatusCode::OK };
+        // Looking for secrets takes a while, in which calls go on.
+        match tokio::task::spawn_blocking(move || frame::page(&shown)).await {
+            Ok(markup) => html(status, markup),
+            Err(error) => {
+                tracing::error!(%error, "the page cannot be shown");
+                failed()
             }
         }
     }
@@ -178,6 +183,11 @@ impl Page {
         }
         response
     }
+}
+
+fn failed() -> Response<Body> {
+    let text = "The server could not read what is to be shown here; its log says why.";
+    html(StatusCode::INTERNAL_SERVER_ERROR, frame::message("Something went wrong", text))
 }
 
 fn html(status: StatusCode, markup: maud::Markup) -> Response<Body> {

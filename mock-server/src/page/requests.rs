@@ -2,7 +2,11 @@
 
 use maud::{Markup, html};
 
-use super::{data::Shown, frame::time, mask};
+use super::{
+    data::Shown,
+    frame::{table, time},
+    mask::Mask,
+};
 use crate::{
     record::Recorded,
     world::{
@@ -18,20 +22,9 @@ pub(super) fn deliveries(shown: &Shown) -> Markup {
         } @else if shown.deliveries.is_empty() {
             p class="quiet" { "Nothing was to be delivered yet." }
         } @else {
-            div class="scroll" tabindex="0" role="region" aria-label="Webhook deliveries" {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { "Time" }
-                            th scope="col" { "Event" }
-                            th scope="col" { "To" }
-                            th scope="col" { "Progress" }
-                            th scope="col" { "Tries" }
-                        }
-                    }
-                    tbody { @for delivery in &shown.deliveries { (one_delivery(shown, delivery)) } }
-                }
-            }
+            (table("Webhook deliveries", &["Time", "Event", "To", "Progress", "Tries"], html! {
+                @for delivery in &shown.deliveries { (one_delivery(shown, delivery)) }
+            }))
         }
     }
 }
@@ -49,14 +42,14 @@ fn one_delivery(shown: &Shown, delivery: &Delivery) -> Markup {
             td { (delivery.kind.as_str()) }
             td class="to" {
                 @if let Some(endpoint) = endpoint {
-                    @if let Some(name) = &endpoint.name { (mask::text(name)) " " }
-                    code { (mask::url(&endpoint.url)) }
+                    @if let Some(name) = &endpoint.name { (shown.mask.text(name)) " " }
+                    code { (shown.mask.url(&endpoint.url)) }
                 }
             }
             td { span class=(class) { (progress) } }
             td {
                 @match delivery.attempts.last() {
-                    Some(last) => { (delivery.attempts.len()) ", last: " (attempt(last)) },
+                    Some(last) => { (delivery.attempts.len()) ", last: " (attempt(&shown.mask, last)) },
                     None => "0",
                 }
                 @if let Some(due) = delivery.due_at { ", next at " (time(due)) }
@@ -65,10 +58,10 @@ fn one_delivery(shown: &Shown, delivery: &Delivery) -> Markup {
     }
 }
 
-fn attempt(attempt: &Attempt) -> String {
+fn attempt(mask: &Mask, attempt: &Attempt) -> String {
     match (attempt.status, &attempt.problem) {
         (Some(status), _) => status.to_string(),
-        (None, Some(problem)) => mask::text(problem),
+        (None, Some(problem)) => mask.text(problem),
         (None, None) => "no answer".into(),
     }
 }
@@ -79,26 +72,17 @@ pub(super) fn requests(shown: &Shown) -> Markup {
             p class="quiet" { "Nobody has asked for anything yet." }
         } @else {
             p class="quiet" { "Keys and tokens are hidden, bodies are not shown." }
-            div class="scroll" tabindex="0" role="region" aria-label="Last requests" {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { "Time" }
-                            th scope="col" { "Status" }
-                            th scope="col" { "Request" }
-                        }
-                    }
-                    tbody { @for request in &shown.requests { (one_request(request)) } }
-                }
-            }
+            (table("Last requests", &["Time", "Status", "Request"], html! {
+                @for request in &shown.requests { (one_request(&shown.mask, request)) }
+            }))
         }
     }
 }
 
-fn one_request(request: &Recorded) -> Markup {
+fn one_request(mask: &Mask, request: &Recorded) -> Markup {
     /// The most that is shown of a line.
     const LINE: usize = 300;
-    let target: String = mask::target(request.path(), request.query()).chars().take(LINE).collect();
+    let target: String = mask.target(request.path(), request.query()).chars().take(LINE).collect();
     let class = match request.status() {
         Some(status) if status < 400 => "badge good",
         Some(_) => "badge bad",
@@ -120,7 +104,7 @@ fn one_request(request: &Recorded) -> Markup {
                     summary { b { (request.method().as_str()) } " " code { (target) } }
                     dl class="facts" {
                         @for (name, value) in request.headers().iter().take(40) {
-                            @let value = mask::header_value(name, value);
+                            @let value = mask.header_value(name, value);
                             dt { (name.as_str()) }
                             dd { (value.chars().take(LINE).collect::<String>()) }
                         }

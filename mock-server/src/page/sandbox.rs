@@ -5,12 +5,11 @@ use maud::{Markup, html};
 use super::{
     Wanted,
     data::{Chosen, Disk, MOST, Output, Shown, Text},
-    frame::{duration, state, time, ttl},
-    mask,
+    frame::{duration, state, table, time, ttl},
+    mask::Mask,
 };
 use crate::{
     space::{Listed, LocatedKind},
-    text::head,
     world::{
         commands::{Command, Status},
         events::Event,
@@ -21,13 +20,14 @@ use crate::{
 /// The most characters that are shown of a line.
 const LINE: usize = 200;
 
-/// The most bytes of what an event says that are looked at, and the most characters that are shown.
-const EVENT_BYTES: usize = 4 << 10;
+/// The most bytes of a command or of what an event says that are looked at, and the most characters of an event that are
+/// shown.
+const LOOKED_AT: usize = 1 << 10;
 const EVENT_SHOWN: usize = 600;
 
 pub(super) fn chosen(shown: &Shown, chosen: &Chosen) -> Markup {
     html! {
-        h1 { (mask::text(&chosen.sandbox.name)) }
+        h1 { (shown.mask.text(&chosen.sandbox.name)) }
         div id="facts" data-live { (facts(shown, &chosen.sandbox)) }
         section aria-labelledby="commands-title" {
             h2 id="commands-title" { "Commands" }
@@ -39,13 +39,13 @@ pub(super) fn chosen(shown: &Shown, chosen: &Chosen) -> Markup {
             div id="files" data-live {
                 @match &chosen.disk {
                     Ok(disk) => (files(shown, disk)),
-                    Err(problem) => p class="quiet" { (mask::text(problem)) },
+                    Err(problem) => p class="quiet" { (shown.mask.text(problem)) },
                 }
             }
         }
         section aria-labelledby="events-title" {
             h2 id="events-title" { "Events" }
-            div id="events" data-live { (events(&chosen.events)) }
+            div id="events" data-live { (events(shown, &chosen.events)) }
         }
     }
 }
@@ -56,8 +56,8 @@ fn facts(shown: &Shown, sandbox: &Sandbox) -> Markup {
             dt { "State" }
             dd {
                 (state(sandbox.state))
-                @if let Some(error) = &sandbox.error { " " (mask::text(error)) }
-                @if let Some(reason) = &sandbox.health_reason { " degraded: " (mask::text(reason)) }
+                @if let Some(error) = &sandbox.error { " " (shown.mask.text(error)) }
+                @if let Some(reason) = &sandbox.health_reason { " degraded: " (shown.mask.text(reason)) }
             }
             dt { "Id" }
             dd { code { (sandbox.id) } }
@@ -70,7 +70,7 @@ fn facts(shown: &Shown, sandbox: &Sandbox) -> Markup {
             @if let Some(environment) = &sandbox.environment {
                 dt { "Environment" }
                 dd {
-                    (mask::text(environment))
+                    (shown.mask.text(environment))
                     @if let Some(number) = sandbox.environment_version { ", version " (number) }
                 }
             }
@@ -79,7 +79,7 @@ fn facts(shown: &Shown, sandbox: &Sandbox) -> Markup {
                 dd {
                     (status)
                     @if let Some(error) = &sandbox.setup_error {
-                        " " (mask::text(error).chars().take(EVENT_SHOWN).collect::<String>())
+                        " " (shown.mask.text(error).chars().take(EVENT_SHOWN).collect::<String>())
                     }
                 }
             }
@@ -102,35 +102,28 @@ fn commands(shown: &Shown, chosen: &Chosen) -> Markup {
         } @else if chosen.commands.is_empty() {
             p class="quiet" { "Nothing has run yet." }
         } @else {
-            div class="scroll" tabindex="0" role="region" aria-label="Commands" {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { "Started" }
-                            th scope="col" { "Status" }
-                            th scope="col" { "Took" }
-                            th scope="col" { "Command" }
-                        }
-                    }
-                    tbody {
-                        @for command in &chosen.commands {
-                            @let is_current = current == Some(command.id.as_str());
-                            @let address = with(shown, |wanted| wanted.command = Some(command.id.clone()));
-                            tr class=[is_current.then_some("current")] {
-                                td { (time(command.started_at)) }
-                                td { (status(command)) }
-                                td { (duration(command.finished_at.unwrap_or(shown.now) - command.started_at)) }
-                                td {
-                                    a href={ (address) "#output" } aria-current=[is_current.then_some("true")] {
-                                        code { (line(&command.text)) }
-                                    }
-                                }
-                            }
-                        }
-                    }
+            (table("Commands", &["Started", "Status", "Took", "Command"], html! {
+                @for command in &chosen.commands {
+                    (one_command(shown, command, current == Some(command.id.as_str())))
+                }
+            }))
+            @if chosen.commands.len() >= MOST { p class="quiet" { "The newest " (MOST) " are shown." } }
+        }
+    }
+}
+
+fn one_command(shown: &Shown, command: &Command, is_current: bool) -> Markup {
+    let address = with(shown, |wanted| wanted.command = Some(command.id.clone()));
+    html! {
+        tr class=[is_current.then_some("current")] {
+            td { (time(command.started_at)) }
+            td { (status(command)) }
+            td { (duration(command.finished_at.unwrap_or(shown.now) - command.started_at)) }
+            td {
+                a href={ (address) "#output" } aria-current=[is_current.then_some("true")] {
+                    code { (line(&shown.mask, &command.text)) }
                 }
             }
-            @if chosen.commands.len() >= MOST { p class="quiet" { "The newest " (MOST) " are shown." } }
         }
     }
 }
@@ -152,9 +145,9 @@ fn status(command: &Command) -> Markup {
 
 fn output(shown: &Shown, output: &Output) -> Markup {
     html! {
-        h3 { "Output of " code { (line(&output.command.text)) } " " (status(&output.command)) }
+        h3 { "Output of " code { (line(&shown.mask, &output.command.text)) } " " (status(&output.command)) }
         p class="quiet" {
-            "In " code { (mask::text(&output.command.cwd)) } ", " (output.command.mode.as_str())
+            "In " code { (shown.mask.text(&output.command.cwd)) } ", " (output.command.mode.as_str())
             @if let Some(pid) = output.command.process_id { ", process " (pid) }
             ", started " (time(output.command.started_at)) ", "
             @match output.command.finished_at {
@@ -162,20 +155,21 @@ fn output(shown: &Shown, output: &Output) -> Markup {
                 None => { "running for " (duration(shown.now - output.command.started_at)) },
             }
         }
-        (stream("Standard output", "stdout", &output.stdout))
-        (stream("Standard error", "stderr", &output.stderr))
+        (stream(&shown.mask, "Standard output", "stdout", &output.stdout))
+        (stream(&shown.mask, "Standard error", "stderr", &output.stderr))
     }
 }
 
-fn stream(title: &str, id: &str, text: &Text) -> Markup {
+fn stream(mask: &Mask, title: &str, id: &str, text: &Text) -> Markup {
+    let masked = text.masked(mask);
     html! {
         h4 id=(id) { (title) }
-        @if text.is_cut { p class="quiet" { "The last part" } }
-        @if text.text.is_empty() {
+        @if text.is_cut() { p class="quiet" { "The last part" } }
+        @if masked.is_empty() {
             p class="quiet" { "Nothing" }
         } @else {
             // A line feed right after the tag would be dropped.
-            pre tabindex="0" role="region" aria-labelledby=(id) data-tail { "\n" (text.text) }
+            pre tabindex="0" role="region" aria-labelledby=(id) data-tail { "\n" (masked) }
         }
     }
 }
@@ -184,7 +178,7 @@ fn files(shown: &Shown, disk: &Disk) -> Markup {
     let parent =
         disk.folder.rsplit_once('/').map(|(parent, _)| parent).filter(|parent| parent.len() > "/home".len());
     html! {
-        h3 { "Folder " code { (mask::text(&disk.folder)) } }
+        h3 { "Folder " code { (shown.mask.text(&disk.folder)) } }
         ul class="plain files" {
             @if let Some(parent) = parent {
                 li { a href={ (with(shown, |wanted| wanted.path = Some(parent.into()))) "#files" } { "One folder up" } }
@@ -199,9 +193,9 @@ fn files(shown: &Shown, disk: &Disk) -> Markup {
         @if disk.entries.is_empty() { p class="quiet" { "The folder is empty." } }
         @if disk.has_more { p class="quiet" { "There are more." } }
         @if let Some((path, text)) = &disk.file {
-            h3 id="file-title" { "File " code { (mask::text(path)) } }
-            @if text.is_cut { p class="quiet" { "The first part" } }
-            pre tabindex="0" role="region" aria-labelledby="file-title" { "\n" (text.text) }
+            h3 id="file-title" { "File " code { (shown.mask.text(path)) } }
+            @if text.is_cut() { p class="quiet" { "The first part" } }
+            pre tabindex="0" role="region" aria-labelledby="file-title" { "\n" (text.masked(&shown.mask)) }
         }
     }
 }
@@ -215,11 +209,11 @@ fn file(shown: &Shown, disk: &Disk, entry: &Listed) -> Markup {
     let is_named = entry.name.to_str().is_ok();
     html! {
         @match entry.kind {
-            LocatedKind::Folder if is_named => a href=(address()) { (mask::text(&name)) "/" },
+            LocatedKind::Folder if is_named => a href=(address()) { (shown.mask.text(&name)) "/" },
             LocatedKind::File(size) if is_named => {
-                a href=(address()) { (mask::text(&name)) } " " span class="quiet" { (bytes(size)) }
+                a href=(address()) { (shown.mask.text(&name)) } " " span class="quiet" { (bytes(size)) }
             },
-            _ => { (mask::text(&name)) " " span class="quiet" { "not a file" } },
+            _ => { (shown.mask.text(&name)) " " span class="quiet" { "not a file" } },
         }
     }
 }
@@ -232,45 +226,33 @@ fn bytes(size: u64) -> String {
     }
 }
 
-fn events(events: &[Event]) -> Markup {
+fn events(shown: &Shown, events: &[Event]) -> Markup {
     html! {
         @if events.is_empty() {
             p class="quiet" { "No agent has done anything yet." }
         } @else {
-            div class="scroll" tabindex="0" role="region" aria-label="Events" {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { "Time" }
-                            th scope="col" { "Type" }
-                            th scope="col" { "Content" }
-                        }
-                    }
-                    tbody {
-                        @for event in events {
-                            tr {
-                                td { (time(event.at)) }
-                                td { (event.kind) }
-                                td { code class="wrap" { (content(event)) } }
-                            }
-                        }
+            (table("Events", &["Time", "Type", "Content"], html! {
+                @for event in events {
+                    tr {
+                        td { (time(event.at)) }
+                        td { (event.kind) }
+                        td { code class="wrap" { (content(&shown.mask, event)) } }
                     }
                 }
-            }
+            }))
         }
     }
 }
 
-fn content(event: &Event) -> String {
-    let whole = event.data.to_string();
-    mask::text(head(&whole, EVENT_BYTES)).chars().take(EVENT_SHOWN).collect()
+fn content(mask: &Mask, event: &Event) -> String {
+    mask.json(&event.data, LOOKED_AT).chars().take(EVENT_SHOWN).collect()
 }
 
 /// The first line of a command, without its secrets.
-fn line(text: &str) -> String {
-    let masked = mask::text(head(text, EVENT_BYTES));
+fn line(mask: &Mask, text: &str) -> String {
+    let masked = mask.first(text, LOOKED_AT);
     let mut shown: String = masked.lines().next().unwrap_or_default().chars().take(LINE).collect();
-    if shown.len() < masked.len() {
+    if shown.len() < masked.len() || text.len() > LOOKED_AT {
         shown.push('…');
     }
     shown

@@ -13,7 +13,7 @@ use tokio::{
     process::Command,
 };
 
-use super::{CommandSpec, RunnerError};
+use super::{CommandSpec, RunnerError, env_program::EnvProgram};
 
 /// Longer than any first line that is ours.
 const FIRST_LINE_LIMIT: usize = 64;
@@ -63,7 +63,7 @@ const SHELL_NAMES: [&str; 17] = [
 pub(crate) fn command(
     chain: &[String],
     sh: &Path,
-    env: &Path,
+    env: &EnvProgram,
     spec: &CommandSpec,
     cwd: &Path,
     processes: Option<u32>,
@@ -87,11 +87,7 @@ pub(crate) fn command(
     command.arg(plain.len().to_string()).arg(&spec.argv[0]);
     // Shells call this limit by different letters, and some have no word for it.
     command.arg(processes.map_or_else(|| "-".to_owned(), |count| count.to_string()));
-    if !odd.is_empty() {
-        command.arg(env);
-        command.args(odd.iter().map(|(name, value)| format!("{name}={value}")));
-    }
-    command.args(&spec.argv);
+    command.args(env.in_front(odd)).args(&spec.argv);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

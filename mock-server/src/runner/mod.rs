@@ -11,6 +11,7 @@ mod account;
 #[cfg(target_os = "linux")]
 mod confine;
 mod detect;
+mod env_program;
 #[cfg(target_os = "linux")]
 mod holder;
 #[cfg(target_os = "linux")]
@@ -61,8 +62,8 @@ pub use self::{
     running::{Output, Running, Stdin},
     scripted::{Script, ScriptedRunner},
     spec::{
-        CommandSpec, DEFAULT_OUTPUT_LIMIT, Exit, OutputMode, Owner, ProcessSample, PtySize, RunnerError,
-        Space,
+        CommandSpec, DEFAULT_OUTPUT_LIMIT, Exit, MemoryShare, OutputMode, Owner, ProcessSample, PtySize,
+        RunnerError, Space,
     },
 };
 
@@ -105,6 +106,25 @@ pub trait Runner: Send + Sync + 'static {
     /// # Errors
     /// The process table could not be read.
     fn processes<'a>(&'a self, space: &'a Space) -> BoxFuture<'a, io::Result<Vec<ProcessSample>>>;
+
+    /// Whether [`Runner::memory_beyond`] ever tells anything; it is not asked otherwise.
+    fn watches_memory(&self) -> bool {
+        false
+    }
+
+    /// What each process of that sandbox holds of memory, if it is more than `limit` bytes together. Memory that several share
+    /// counts once, and what is a copy of files does not count. `None` also if this runner cannot tell.
+    ///
+    /// # Errors
+    /// The process table could not be read.
+    fn memory_beyond<'a>(
+        &'a self,
+        space: &'a Space,
+        limit: u64,
+    ) -> BoxFuture<'a, io::Result<Option<Vec<MemoryShare>>>> {
+        let _ = (space, limit);
+        Box::pin(async { Ok(None) })
+    }
 
     /// A connection to a port that a program of that sandbox listens on. Without `loopback`, one that listens on a loopback
     /// address alone is out of reach. Nothing else can be reached: neither the host's programs nor another sandbox's.

@@ -104,6 +104,12 @@ impl Script {
         self
     }
 
+    /// Ends as if the kernel had ended it for lack of memory.
+    pub fn out_of_memory(mut self) -> Self {
+        self.ending = Ending::Exit(Exit { oom_killed: true, ..Exit::with_signal(SIGNAL_KILL) });
+        self
+    }
+
     /// Does not end by itself.
     pub fn never_end(mut self) -> Self {
         self.ending = Ending::Never;

@@ -133,7 +133,7 @@ pub struct Exit {
     pub code: Option<i32>,
     /// The signal, if one ended it.
     pub signal: Option<i32>,
-    /// The kernel ended it for lack of memory. Only set when known, and no runner here can know it yet.
+    /// It was ended for lack of memory. Only set when known: by a [`Script`](super::Script), no other runner here knows it.
     pub oom_killed: bool,
 }
 
@@ -175,6 +175,17 @@ pub struct ProcessSample {
     pub cpu_time: Duration,
     /// Bytes it has read from and written to disks since it started; 0 where that is not known.
     pub io_bytes: u64,
+}
+
+/// What a process holds of its sandbox's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryShare {
+    /// Its process id, as in [`ProcessSample`].
+    pub pid: u32,
+    /// Its parent's process id; 0 when the parent is outside the sandbox.
+    pub parent: u32,
+    /// Bytes that it holds.
+    pub bytes: u64,
 }
 
 /// Why a command could not be started.

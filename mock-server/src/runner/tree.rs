@@ -6,6 +6,8 @@ use futures_util::future::BoxFuture;
 use rustix::process::Signal;
 use sandboxer::clock::{Clock as _, SharedClock, SystemClock};
 
+use super::{PtySize, running::Control, terminal::Terminal};
+
 /// Looks in a row that must find nobody: a single one can miss a process that is being replaced by its own child.
 const EMPTY_LOOKS: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
@@ -22,6 +24,36 @@ pub(crate) trait Tree: Send + Sync + 'static {
     /// Ends what signals could not.
     fn last_resort(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
+    }
+}
+
+/// What is asked of a running command: done to its processes, and to its terminal if it has one.
+pub(crate) struct TreeControl {
+    tree: Arc<dyn Tree>,
+    terminal: Option<Terminal>,
+    clock: SharedClock,
+}
+
+impl TreeControl {
+    pub(crate) fn new(tree: Arc<dyn Tree>, terminal: Option<Terminal>, clock: SharedClock) -> Self {
+        Self { tree, terminal, clock }
+    }
+}
+
+impl Control for TreeControl {
+    fn resize(&self, size: PtySize) -> io::Result<()> {
+        match &self.terminal {
+            Some(terminal) => terminal.resize(size),
+            None => Err(io::Error::new(io::ErrorKind::Unsupported, "the command has no terminal")),
+        }
+    }
+
+    fn signal(&self, signal: i32) -> BoxFuture<'_, io::Result<()>> {
+        Box::pin(signal_tree(self.tree.clone(), signal))
+    }
+
+    fn kill_tree(&self, grace: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(end_tree(self.tree.clone(), grace, self.clock.clone()))
     }
 }
 

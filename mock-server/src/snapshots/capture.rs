@@ -1,6 +1,10 @@
 //! Copying a disk into a snapshot, and back.
 
-use std::{fs, io, path::PathBuf, sync::Arc};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::{
     Shelf,
@@ -14,7 +18,7 @@ use crate::{
     },
     store::{Reader, StoreError, Writer, typed},
     world::{
-        ids,
+        ids, retention,
         sandboxes::Sandbox,
         snapshots::{self, Snapshot},
         stops::{Stop, stop_key},
@@ -48,18 +52,20 @@ pub(crate) fn disk_of(app: &App, sandbox: &Sandbox) -> PathBuf {
     }
 }
 
-/// Copies a disk as it is now; whoever asks keeps it from being removed. With `previous` it builds on that.
-pub(crate) async fn capture(
+/// Copies a disk as it is now; whoever asks keeps it from being removed. With `previous` it builds on that. Given up, with
+/// an error, once it need not go on.
+pub(super) async fn capture(
     app: &Arc<App>,
     disk: PathBuf,
     previous: Option<Snapshot>,
+    goes_on: impl Fn() -> bool + Send + 'static,
 ) -> io::Result<Captured> {
     let _held = match &previous {
         Some(previous) => Some(app.shelf.hold(&previous.id).await),
         None => None,
     };
     let (app, began_at) = (app.clone(), app.now());
-    tokio::task::spawn_blocking(move || capture_blocking(&app.shelf, &disk, previous, began_at))
+    tokio::task::spawn_blocking(move || capture_blocking(&app.shelf, &disk, previous, began_at, &goes_on))
         .await
         .map_err(io::Error::other)?
 }
@@ -67,21 +73,23 @@ pub(crate) async fn capture(
 /// [`capture`] on this thread, by a caller who keeps the earlier snapshot as well.
 pub(super) fn capture_blocking(
     shelf: &Shelf,
-    disk: &std::path::Path,
+    disk: &Path,
     previous: Option<Snapshot>,
     began_at: Millis,
+    goes_on: &dyn Fn() -> bool,
 ) -> io::Result<Captured> {
     let id = ids::snapshot(began_at);
     let draft = shelf.root().join(format!("{id}.new"));
     let copied = fs::create_dir(&draft).and_then(|()| {
         let copy = draft.join("disk");
-        space::copy_tree_blocking(disk, &copy)?;
-        let sizes = inventory::write(&copy, &draft.join("inventory"))?;
+        // Gone between being looked up and being kept: there is nothing to build on.
+        let previous = previous.filter(|previous| shelf.disk(&previous.id).is_dir());
+        let earlier = previous.as_ref().map(|previous| shelf.disk(&previous.id));
+        space::copy_tree_while(disk, &copy, earlier.as_deref(), goes_on)?;
+        let sizes = inventory::write(&copy, &draft.join("inventory"), goes_on)?;
         let previous = match previous {
-            // Gone between being looked up and being kept: there is nothing to build on.
-            Some(previous) if !shelf.disk(&previous.id).is_dir() => None,
             Some(previous) => {
-                let added = added(&copy, &shelf.disk(&previous.id))?;
+                let added = added(&copy, &shelf.disk(&previous.id), goes_on)?;
                 Some((previous, added))
             }
             None => None,
@@ -96,9 +104,12 @@ pub(super) fn capture_blocking(
 }
 
 /// How many bytes of files are not in an older disk as they are here.
-fn added(disk: &std::path::Path, older: &std::path::Path) -> io::Result<u64> {
+fn added(disk: &Path, older: &Path, goes_on: &dyn Fn() -> bool) -> io::Result<u64> {
     let mut bytes = 0;
     Frozen::open(disk)?.compare(&mut Frozen::open(older)?, Compare::Look, &mut |_, change| {
+        if !goes_on() {
+            return Err(given_up());
+        }
         if let Change::Put(entry) = change
             && entry.kind == EntryKind::File
         {
@@ -109,12 +120,27 @@ fn added(disk: &std::path::Path, older: &std::path::Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
+/// The error of a capture that need not go on.
+pub(super) fn given_up() -> io::Error {
+    io::Error::other("the capture was given up")
+}
+
+/// How long a snapshot is kept.
+pub(crate) enum Keep {
+    /// Until somebody deletes it.
+    Lasting,
+    /// Until there are enough newer ones.
+    Rolling,
+    /// As long as the named snapshot of this key gives it.
+    Named(String),
+}
+
 /// Stores what was captured of a sandbox's disk, for its own lists or for a named snapshot.
 pub(crate) fn record(
     tx: &mut dyn Writer,
     captured: &Captured,
     sandbox: &Sandbox,
-    pinned: Option<String>,
+    keep: Keep,
     now: Millis,
 ) -> Result<Snapshot, StoreError> {
     let mut builds_on = None;
@@ -145,7 +171,11 @@ pub(crate) fn record(
         files: captured.sizes.files,
         bytes: captured.sizes.bytes,
         added_bytes: builds_on.map_or(captured.sizes.bytes, |(_, added)| added),
-        pinned,
+        is_rolling: matches!(keep, Keep::Rolling),
+        pinned: match keep {
+            Keep::Named(key) => Some(key),
+            Keep::Lasting | Keep::Rolling => None,
+        },
         deleted_at: None,
         deletion: None,
     };
@@ -153,9 +183,15 @@ pub(crate) fn record(
     Ok(snapshot)
 }
 
-/// Captures the disk of a sandbox that is being stopped and in which nothing runs any more; nothing if it keeps no
-/// snapshots, has no disk, or is to be stopped without one.
-pub(crate) async fn at_stop(app: &Arc<App>, live: &Live, id: &str, stop: &str) -> Option<Captured> {
+/// Captures the disk of a sandbox that is being stopped; nothing if it keeps no snapshots, has no disk, or is to be stopped
+/// without one. Given up, with an error, once the stop is told so, the sandbox takes another course, or the server closes.
+pub(crate) async fn at_stop(
+    app: &Arc<App>,
+    live: &Arc<Live>,
+    course: u64,
+    id: &str,
+    stop: &str,
+) -> io::Result<Option<Captured>> {
     let _disk = live.disk.read().await;
     let look = |tx: &dyn Reader| {
         let sandbox: Option<Sandbox> = typed::get(tx, id)?;
@@ -164,28 +200,23 @@ pub(crate) async fn at_stop(app: &Arc<App>, live: &Live, id: &str, stop: &str) -
         // Nobody may read there what is still to be taken off the disk.
         let sandbox =
             sandbox.filter(|sandbox| is_wanted && sandbox.has_disk() && !sandbox.holds_others_secrets);
-        Ok::<_, StoreError>((sandbox, snapshots::latest(tx, id)?))
+        let sandbox = match sandbox {
+            // Nor is anything kept of what is about to be erased.
+            Some(sandbox) if retention::of_account(tx, &sandbox.account)?.zero_at.is_some() => None,
+            sandbox => sandbox,
+        };
+        Ok::<_, StoreError>((sandbox, snapshots::latest_lasting(tx, id)?))
     };
-    let (sandbox, previous) = match app.read(look) {
-        Ok((Some(sandbox), previous)) => (sandbox, previous),
-        Ok((None, _)) => return None,
-        Err(error) => {
-            tracing::error!(sandbox = %id, %error, "a sandbox could not be looked up");
-            return None;
-        }
-    };
-    match capture(app, disk_of(app, &sandbox), previous).await {
-        Ok(captured) => Some(captured),
-        Err(error) => {
-            tracing::error!(sandbox = %id, %error, "a disk could not be captured");
-            None
-        }
-    }
+    let (sandbox, previous) = app.read(look).map_err(|error| io::Error::other(error.to_string()))?;
+    let Some(sandbox) = sandbox else { return Ok(None) };
+    let (stopping, closing) = (live.clone(), app.closing.clone());
+    let goes_on = move || stopping.is_on(course) && !stopping.is_forced(course) && !closing.is_cancelled();
+    capture(app, disk_of(app, &sandbox), previous, goes_on).await.map(Some)
 }
 
 /// Captures the disk of a sandbox that is up, on this thread, and answers with the snapshot's id.
 pub(crate) fn capture_now(app: &App, id: &str) -> Result<String, String> {
-    let look = |tx: &dyn Reader| Ok((typed::get::<Sandbox>(tx, id)?, snapshots::latest(tx, id)?));
+    let look = |tx: &dyn Reader| Ok((typed::get::<Sandbox>(tx, id)?, snapshots::latest_lasting(tx, id)?));
     let (sandbox, previous) = app.read(look).map_err(|error: StoreError| error.to_string())?;
     let sandbox = sandbox.ok_or("there is no such sandbox")?;
     if !sandbox.state.is_up() || !sandbox.has_disk() {
@@ -194,19 +225,22 @@ pub(crate) fn capture_now(app: &App, id: &str) -> Result<String, String> {
     let busy = |_| "it is being removed";
     let live = app.live(&sandbox);
     let _disk = live.disk.try_read().map_err(busy)?;
+    // What is on the disk of those is what is stored with it.
+    let _placing = live.placing.try_lock().map_err(|_| "its secret files are being replaced")?;
     let _held = match &previous {
         Some(previous) => {
             Some(app.shelf.try_hold(&previous.id).ok_or("an earlier snapshot is being removed")?)
         }
         None => None,
     };
-    let captured = capture_blocking(&app.shelf, &app.space(id).root, previous, app.now())
+    let captured = capture_blocking(&app.shelf, &app.space(id).root, previous, app.now(), &|| true)
         .map_err(|error| error.to_string())?;
     let now = app.now();
     let stored = app.write(|tx| {
         let Some(mut sandbox) = typed::get::<Sandbox>(&*tx, id)? else { return Ok(None) };
-        let snapshot = record(tx, &captured, &sandbox, None, now)?;
+        let snapshot = record(tx, &captured, &sandbox, Keep::Lasting, now)?;
         sandbox.snapshot_at = Some(now);
+        sandbox.capture = None;
         typed::put(tx, &sandbox)?;
         Ok::<_, StoreError>(Some(snapshot.id))
     });

@@ -49,6 +49,7 @@ pub(crate) fn begin_delete(
                 requested_at: now,
                 completed_at: None,
                 attempts: 0,
+                waits_until: None,
                 is_kept: false,
                 is_restored_from: false,
             };
@@ -95,6 +96,12 @@ pub(crate) fn lose_disk(tx: &dyn Reader, sandbox: &mut Sandbox) -> Result<bool, 
     let is_erased = newest.is_none();
     sandbox.started_once = !is_erased;
     sandbox.snapshot_at = newest.as_ref().map(|newest| newest.completed_at);
+    for path in newest.iter().flat_map(|newest| &newest.secret_files) {
+        // They are on its disk again, whatever was taken off the one that it gives up.
+        if !sandbox.secret_files.contains(path) {
+            sandbox.secret_files.push(path.clone());
+        }
+    }
     sandbox.restore_from = newest.map(|newest| newest.id);
     Ok(is_erased)
 }
@@ -112,18 +119,27 @@ async fn erase(app: &App, id: &str) {
 /// Removes every snapshot of a sandbox that is deleted itself, but for those behind a name.
 pub(crate) async fn delete_of_sandbox(app: &Arc<App>, sandbox: &str) -> Result<(), StoreError> {
     let now = app.now();
-    let prefix = snapshots::listed(&format!("sandbox/{sandbox}"));
-    app.write_later(|tx| {
-        for id in typed::rows_with_prefix(&*tx, &prefix, usize::MAX)? {
-            if let Some(mut snapshot) = typed::get::<Snapshot>(&*tx, &id)? {
-                snapshot.deleted_at = Some(now);
-                typed::put(tx, &snapshot)?;
-            }
-        }
-        Ok::<_, StoreError>(())
-    })?;
+    app.write_later(|tx| hide_of_sandbox(tx, sandbox, now))?;
     clear_away(app).await;
     Ok(())
+}
+
+/// Takes them out of sight; [`clear_away`] does the rest.
+pub(crate) fn hide_of_sandbox(tx: &mut dyn Writer, sandbox: &str, now: Millis) -> Result<(), StoreError> {
+    let prefix = snapshots::listed(&format!("sandbox/{sandbox}"));
+    let ids = typed::rows_with_prefix(&*tx, &prefix, usize::MAX)?;
+    ids.iter().try_for_each(|id| hide(tx, id, now))
+}
+
+/// Takes one out of sight.
+pub(super) fn hide(tx: &mut dyn Writer, id: &str, now: Millis) -> Result<(), StoreError> {
+    match typed::get::<Snapshot>(&*tx, id)? {
+        Some(mut snapshot) => {
+            snapshot.deleted_at = Some(now);
+            typed::put(tx, &snapshot)
+        }
+        None => Ok(()),
+    }
 }
 
 /// Removes the files of snapshots that are out of sight, as far as none that is still there builds on them.
@@ -137,7 +153,7 @@ pub(crate) async fn clear_away(app: &Arc<App>) {
         loop {
             let goes_on = tokio::select! {
                 goes_on = again.sleep(RETRY) => goes_on,
-                () = again.shelf.released.notified() => true,
+                () = again.shelf.released.told.notified() => true,
             };
             if !goes_on {
                 return;
@@ -183,6 +199,8 @@ async fn pass(app: &Arc<App>) -> bool {
         if !is_due(&snapshot, app.now()) {
             continue;
         }
+        // There may be many that only have to wait on, which takes no waiting here.
+        tokio::task::yield_now().await;
         match clear_one(app, &snapshot).await {
             Ok(is_settled) => has_failed |= !is_settled,
             Err(problem) => {
@@ -197,23 +215,23 @@ async fn pass(app: &Arc<App>) -> bool {
 /// Removes the files of one and then its record; false if somebody must come back for it. Whoever ends what it has to wait
 /// for calls [`clear_away`].
 async fn clear_one(app: &Arc<App>, snapshot: &Snapshot) -> Result<bool, String> {
-    let begun = app.write_later(|tx| {
-        let is_kept = snapshots::is_built_on(&*tx, snapshot)?;
-        let sandbox: Option<Sandbox> = typed::get(&*tx, &snapshot.sandbox)?;
-        let is_restored_from =
-            sandbox.is_some_and(|sandbox| sandbox.restore_from.as_ref() == Some(&snapshot.id));
-        let waits = is_kept || is_restored_from;
-        if let Some(mut deletion) = deletion_of(&*tx, snapshot)? {
-            deletion.attempts += u64::from(!waits);
-            (deletion.is_kept, deletion.is_restored_from) = (is_kept, is_restored_from);
-            typed::put(tx, &deletion)?;
-        }
-        Ok::<_, StoreError>(!waits)
-    });
-    if !begun.map_err(|error| error.to_string())? {
+    // Nothing comes to build on what is out of sight, or to be brought back from it.
+    let look = |tx: &dyn Reader| Ok((waits_for(tx, snapshot)?, deletion_of(tx, snapshot)?));
+    let (waits, deletion) = app.read(look).map_err(|error: StoreError| error.to_string())?;
+    let goes = waits == (false, false);
+    if deletion.is_some_and(|deletion| goes || waits != (deletion.is_kept, deletion.is_restored_from)) {
+        let noted = app.write_later(|tx| {
+            let Some(mut deletion) = deletion_of(&*tx, snapshot)? else { return Ok(()) };
+            deletion.attempts += u64::from(goes);
+            (deletion.is_kept, deletion.is_restored_from) = waits;
+            typed::put(tx, &deletion)
+        });
+        noted.map_err(|error: StoreError| error.to_string())?;
+    }
+    if !goes {
         return Ok(true);
     }
-    let Some(_alone) = app.shelf.try_hold_alone(&snapshot.id) else { return Ok(false) };
+    let Some(_alone) = app.shelf.try_hold_alone_or_wait(&snapshot.id) else { return Ok(false) };
     space::remove_tree(app.shelf.folder(&snapshot.id)).await.map_err(|error| error.to_string())?;
     let now = app.now();
     let ended = app.write(|tx| {
@@ -225,6 +243,13 @@ async fn clear_one(app: &Arc<App>, snapshot: &Snapshot) -> Result<bool, String> 
         Ok::<_, StoreError>(true)
     });
     ended.map_err(|error| error.to_string())
+}
+
+/// Whether another builds on it, and whether its sandbox is to be brought back from it.
+fn waits_for(tx: &dyn Reader, snapshot: &Snapshot) -> Result<(bool, bool), StoreError> {
+    let sandbox: Option<Sandbox> = typed::get(tx, &snapshot.sandbox)?;
+    let is_restored_from = sandbox.is_some_and(|sandbox| sandbox.restore_from.as_ref() == Some(&snapshot.id));
+    Ok((snapshots::is_built_on(tx, snapshot)?, is_restored_from))
 }
 
 fn deletion_of(tx: &dyn Reader, snapshot: &Snapshot) -> Result<Option<Deletion>, StoreError> {

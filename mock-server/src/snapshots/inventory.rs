@@ -8,6 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
+use super::capture::given_up;
 use crate::space::frozen::{EntryKind, Frozen};
 
 /// The most entries that an answer lists.
@@ -24,10 +25,13 @@ pub(super) struct Sizes {
 }
 
 /// Writes the list of a disk, and counts what is in it.
-pub(super) fn write(disk: &Path, target: &Path) -> io::Result<Sizes> {
+pub(super) fn write(disk: &Path, target: &Path, goes_on: &dyn Fn() -> bool) -> io::Result<Sizes> {
     let mut sizes = Sizes::default();
     let mut list = BufWriter::new(File::create_new(target)?);
     Frozen::open(disk)?.walk(&[], &mut |_, entry| {
+        if !goes_on() {
+            return Err(given_up());
+        }
         if entry.kind == EntryKind::File {
             sizes.files += 1;
             sizes.bytes += entry.size;
@@ -96,7 +100,7 @@ mod tests {
         std::fs::write(disk.join("home/user/a"), "1").unwrap();
         std::os::unix::fs::symlink("/etc/passwd", disk.join("tmp/link")).unwrap();
         let path = folder.path().join("inventory");
-        assert_eq!(write(&disk, &path).unwrap(), Sizes { files: 2, bytes: 3 });
+        assert_eq!(write(&disk, &path, &|| true).unwrap(), Sizes { files: 2, bytes: 3 });
         let Listed::Entries(all, false) = list(&path).unwrap() else { panic!("cut") };
         let expected = [
             json!({"path": "home/user/a", "kind": "file", "size": 1}),

@@ -15,8 +15,9 @@ use rustix::{
 
 use super::{
     copy_file::{FileCopier, copy_link},
+    earlier::Earlier,
     off_thread, sys,
-    sys::Meta,
+    sys::{Granted, Meta},
     tree::{Folders, list, vanished},
 };
 
@@ -54,6 +55,20 @@ pub async fn copy_tree(source: PathBuf, target: PathBuf) -> io::Result<CopyRepor
 /// # Errors
 /// As there.
 pub fn copy_tree_blocking(source: &Path, target: &Path) -> io::Result<CopyReport> {
+    copy_tree_while(source, target, None, &|| true)
+}
+
+/// [`copy_tree_blocking`] that is given up, with an error, once it need not go on. Files that are in an earlier copy, of
+/// which nobody changes anything any more, as they are now become further names of those.
+///
+/// # Errors
+/// As there.
+pub(crate) fn copy_tree_while(
+    source: &Path,
+    target: &Path,
+    earlier: Option<&Path>,
+    goes_on: &dyn Fn() -> bool,
+) -> io::Result<CopyReport> {
     let top = rustix::fs::openat(CWD, source, sys::READ_FOLDER, Mode::empty())?;
     let made = match std::fs::create_dir(target) {
         Ok(()) => true,
@@ -66,7 +81,7 @@ pub fn copy_tree_blocking(source: &Path, target: &Path) -> io::Result<CopyReport
         Err(error) => return Err(error),
     };
     let result = rustix::fs::openat(CWD, target, sys::READ_FOLDER, Mode::empty())
-        .and_then(|into| TreeCopy::new(top, into)?.run())
+        .and_then(|into| TreeCopy::new(top, into, Earlier::open(earlier), goes_on)?.run())
         .map_err(io::Error::from);
     if result.is_err() {
         let _ = super::remove_tree_blocking(target);
@@ -77,7 +92,7 @@ pub fn copy_tree_blocking(source: &Path, target: &Path) -> io::Result<CopyReport
     result
 }
 
-struct TreeCopy {
+struct TreeCopy<'a> {
     source: OwnedFd,
     target: OwnedFd,
     target_identity: (u64, u64),
@@ -86,13 +101,20 @@ struct TreeCopy {
     looks: Vec<Option<Meta>>,
     /// Where the first copy of a file with several names is.
     linked: HashMap<(u64, u64), (usize, CString)>,
-    files: FileCopier,
-    opened_up: Vec<(OwnedFd, Mode)>,
+    earlier: Earlier,
+    files: FileCopier<'a>,
+    /// Folders of the source that could not be entered, and are still to be.
+    opened_up: Vec<Granted>,
     report: CopyReport,
 }
 
-impl TreeCopy {
-    fn new(source: OwnedFd, target: OwnedFd) -> Result<Self, Errno> {
+impl<'a> TreeCopy<'a> {
+    fn new(
+        source: OwnedFd,
+        target: OwnedFd,
+        earlier: Earlier,
+        goes_on: &'a dyn Fn() -> bool,
+    ) -> Result<Self, Errno> {
         Ok(Self {
             source,
             target_identity: Meta::of(&target)?.identity,
@@ -100,7 +122,8 @@ impl TreeCopy {
             folders: Folders::new(),
             looks: Vec::new(),
             linked: HashMap::new(),
-            files: FileCopier::new(),
+            earlier,
+            files: FileCopier::new(goes_on),
             opened_up: Vec::new(),
             report: CopyReport::default(),
         })
@@ -133,26 +156,42 @@ impl TreeCopy {
 
     /// Makes the copy of one folder and of everything in it but its folders, which are noted down.
     fn folder(&mut self, index: usize) -> Result<Meta, Errno> {
-        let (source, look) = self.open_source(index)?;
+        let known = self.folders.len();
+        let (source, look, granted) = self.open_source(index)?;
+        let copied = self.content(index, source.as_fd());
+        match granted {
+            // The way to what is in it leads through it once more.
+            Some(granted) if self.folders.len() > known && !granted.before.contains(Mode::XUSR) => {
+                self.opened_up.push(granted);
+            }
+            Some(granted) => granted.give_back()?,
+            None => {}
+        }
+        copied.map(|()| look)
+    }
+
+    fn content(&mut self, index: usize, source: BorrowedFd<'_>) -> Result<(), Errno> {
         let target = self.make_target(index)?;
-        sys::copy_attributes(source.as_fd(), target.as_fd());
-        for (name, _) in list(source.as_fd())? {
-            match self.entry(index, source.as_fd(), target.as_fd(), &name) {
+        self.earlier.enter(&self.folders, index);
+        sys::copy_attributes(source, target.as_fd());
+        for (name, _) in list(source)? {
+            self.files.check()?;
+            match self.entry(index, source, target.as_fd(), &name) {
                 Ok(()) => {}
                 Err(errno) if vanished(errno) => self.report.vanished += 1,
                 Err(errno) => return Err(errno),
             }
         }
-        Ok(look)
+        Ok(())
     }
 
-    fn open_source(&mut self, index: usize) -> Result<(OwnedFd, Meta), Errno> {
+    fn open_source(&self, index: usize) -> Result<(OwnedFd, Meta, Option<Granted>), Errno> {
         match self.folders.open(self.source.as_fd(), index, sys::READ_FOLDER) {
             Ok(folder) => {
                 let look = Meta::of(&folder)?;
                 // A folder of our own that may be listed but not entered.
                 if look.mode.contains(Mode::XUSR) || rustix::process::geteuid().is_root() {
-                    return Ok((folder, look));
+                    return Ok((folder, look, None));
                 }
             }
             Err(Errno::ACCESS) => {}
@@ -161,11 +200,15 @@ impl TreeCopy {
         let (parent, name) = self.folders.entry(index).ok_or(Errno::ACCESS)?;
         let parent = self.folders.open(self.source.as_fd(), parent, sys::FOLDER)?;
         let mut look = Meta::at(&parent, name)?;
-        let (place, mode) = sys::grant(parent.as_fd(), name, Mode::RUSR | Mode::XUSR)?;
-        self.opened_up.push((place, mode));
-        look.mode = mode;
-        let folder = rustix::fs::openat(&parent, name, sys::READ_FOLDER, Mode::empty())?;
-        Ok((folder, look))
+        let granted = sys::grant(parent.as_fd(), name, Mode::RUSR | Mode::XUSR)?;
+        look.mode = granted.before;
+        match rustix::fs::openat(&parent, name, sys::READ_FOLDER, Mode::empty()) {
+            Ok(folder) => Ok((folder, look, Some(granted))),
+            Err(errno) => {
+                granted.give_back()?;
+                Err(errno)
+            }
+        }
     }
 
     fn make_target(&self, index: usize) -> Result<OwnedFd, Errno> {
@@ -195,6 +238,7 @@ impl TreeCopy {
             return Ok(());
         }
         match meta.kind {
+            FileType::RegularFile if self.earlier.give(target, name, &meta) => {}
             FileType::RegularFile => {
                 if self.files.copy(source, target, name)? {
                     self.report.shared += 1;
@@ -228,10 +272,10 @@ impl TreeCopy {
     }
 }
 
-impl Drop for TreeCopy {
+impl Drop for TreeCopy<'_> {
     fn drop(&mut self) {
-        for (place, mode) in self.opened_up.drain(..).rev() {
-            let _ = sys::set_mode(place.as_fd(), mode);
+        for granted in self.opened_up.drain(..).rev() {
+            let _ = granted.give_back();
         }
     }
 }

@@ -17,14 +17,23 @@ use super::{
     sys::{self, Meta},
 };
 
+/// How much of a file is copied before it is asked again whether the copy goes on.
+const STRETCH: u64 = 32 << 20;
+
 /// Copies files, remembering whether the file system can share blocks.
-pub(super) struct FileCopier {
+pub(super) struct FileCopier<'a> {
     sharing: bool,
+    goes_on: &'a dyn Fn() -> bool,
 }
 
-impl FileCopier {
-    pub(super) fn new() -> Self {
-        Self { sharing: true }
+impl<'a> FileCopier<'a> {
+    pub(super) fn new(goes_on: &'a dyn Fn() -> bool) -> Self {
+        Self { sharing: true, goes_on }
+    }
+
+    /// Refuses to go on once nobody wants the copy any more.
+    pub(super) fn check(&self) -> Result<(), Errno> {
+        if (self.goes_on)() { Ok(()) } else { Err(Errno::CANCELED) }
     }
 
     /// Copies a regular file; tells whether the copy shares its blocks.
@@ -41,12 +50,45 @@ impl FileCopier {
         let shared = self.sharing && look.size > 0 && sys::share_blocks(&from, &into);
         if !shared {
             self.sharing &= look.size == 0;
-            copy_bytes(&from, &into, &look)
+            self.copy_bytes(&from, &into, &look)
                 .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         }
         sys::copy_attributes(from.as_fd(), into.as_fd());
         dress(into.as_fd(), &look)?;
         Ok(shared)
+    }
+
+    /// Copies the stretches that hold data; what lies between stays a hole.
+    fn copy_bytes(&self, from: &File, into: &File, look: &Meta) -> io::Result<()> {
+        if look.allocated >= look.size {
+            return self.copy_range(from, into, 0, look.size);
+        }
+        let mut at = 0;
+        while let Some((start, end)) =
+            sys::next_data(from, at, look.size).filter(|(start, _)| *start < look.size)
+        {
+            let end = end.min(look.size);
+            if end <= start {
+                break;
+            }
+            self.copy_range(from, into, start, end)?;
+            at = end;
+        }
+        into.set_len(look.size)
+    }
+
+    fn copy_range(&self, from: &File, into: &File, start: u64, end: u64) -> io::Result<()> {
+        let mut at = start;
+        while at < end {
+            self.check()?;
+            let next = end.min(at.saturating_add(STRETCH));
+            // It has become shorter meanwhile.
+            if sys::copy_range(from, into, at, next)? < next - at {
+                break;
+            }
+            at = next;
+        }
+        Ok(())
     }
 }
 
@@ -55,9 +97,10 @@ pub(super) fn open_source(folder: BorrowedFd<'_>, name: &CStr) -> Result<(File, 
     let (fd, restore) = match sys::open_quietly(folder, name) {
         // A file of our own that we may not read.
         Err(Errno::ACCESS) => {
-            let (place, mode) = sys::grant(folder, name, Mode::RUSR)?;
+            let granted = sys::grant(folder, name, Mode::RUSR)?;
+            let mode = granted.before;
             let opened = sys::open_quietly(folder, name);
-            sys::set_mode(place.as_fd(), mode)?;
+            granted.give_back()?;
             (opened?, Some(mode))
         }
         result => (result?, None),
@@ -70,25 +113,6 @@ pub(super) fn open_source(folder: BorrowedFd<'_>, name: &CStr) -> Result<(File, 
         look.mode = mode;
     }
     Ok((OwnedFd::into(fd), look))
-}
-
-/// Copies the stretches that hold data; what lies between stays a hole.
-fn copy_bytes(from: &File, into: &File, look: &Meta) -> io::Result<()> {
-    if look.allocated >= look.size {
-        sys::copy_range(from, into, 0, look.size)?;
-        return Ok(());
-    }
-    let mut at = 0;
-    while let Some((start, end)) = sys::next_data(from, at, look.size).filter(|(start, _)| *start < look.size)
-    {
-        let end = end.min(look.size);
-        if end <= start {
-            break;
-        }
-        sys::copy_range(from, into, start, end)?;
-        at = end;
-    }
-    into.set_len(look.size)
 }
 
 /// Copies a symbolic link as the text it is.

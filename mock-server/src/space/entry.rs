@@ -10,14 +10,14 @@ use std::{
 };
 
 use rustix::{
-    fs::{Dir, FileType, Mode},
+    fs::{FileType, Mode},
     io::Errno,
 };
 
 use super::{
     FileError, Files,
     sys::{self, Meta},
-    tree::vanished,
+    tree::{entries, vanished},
     walk::{Links, Walk},
 };
 
@@ -103,27 +103,22 @@ impl Files {
         // However many there are, only those that are shown are kept.
         let mut first: BinaryHeap<CString> = BinaryHeap::new();
         let mut has_more = false;
-        for entry in Dir::read_from(&folder)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            if name == c"." || name == c".." {
-                continue;
-            }
-            first.push(name.to_owned());
+        for entry in entries(folder.as_fd())? {
+            first.push(entry?.0);
             if first.len() > most {
                 first.pop();
                 has_more = true;
             }
         }
-        let mut entries = Vec::with_capacity(first.len());
+        let mut shown = Vec::with_capacity(first.len());
         for name in first.into_sorted_vec() {
             match Meta::at(folder.as_fd(), name.as_c_str()) {
-                Ok(meta) => entries.push(FileEntry::new(below(&at, name.to_bytes()), &meta)),
+                Ok(meta) => shown.push(FileEntry::new(below(&at, name.to_bytes()), &meta)),
                 Err(errno) if vanished(errno) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
-        Ok((at, entries, has_more))
+        Ok((at, shown, has_more))
     }
 
     /// Starts on the way to a path.

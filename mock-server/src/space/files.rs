@@ -188,6 +188,15 @@ impl Files {
         off_thread(move || files.append_log_blocking(path, &bytes, limit)).await
     }
 
+    /// Makes a log empty, with the folders it needs, whether or not one of its name was there. Follows no link at all.
+    ///
+    /// # Errors
+    /// As for [`append_log`](Self::append_log).
+    pub async fn begin_log(&self, path: impl AsRef<OsStr>) -> Result<(), FileError> {
+        let (files, path) = (self.clone(), path.as_ref().to_owned());
+        off_thread(move || files.begin_log_blocking(path)).await
+    }
+
     pub(super) fn walk(&self, path: &OsStr, links: Links) -> Result<Walk<'_>, FileError> {
         Walk::new(self.root.as_fd(), path, links, None)
     }

@@ -19,15 +19,17 @@ use rustix::{
 
 use super::{
     copy_file::open_source,
-    sys::{self, Meta},
+    sys::{self, Granted, Meta},
     tree::{list, vanished},
 };
 
 /// The tree. No link in it is ever followed.
 pub(crate) struct Frozen {
     root: OwnedFd,
-    /// Folders of ours that could not be listed, with the modes they get back.
-    opened_up: Vec<(OwnedFd, Mode)>,
+    /// Folders of ours that could not be listed, for as long as somebody looks into them.
+    opened_up: Vec<Granted>,
+    /// Asked before a folder is listed whether that is still wanted.
+    is_wanted: Option<Box<dyn Fn() -> bool + Send>>,
 }
 
 /// What an entry is.
@@ -123,7 +125,13 @@ impl Frozen {
     /// The tree below a folder.
     pub(crate) fn open(root: &Path) -> io::Result<Self> {
         let root = rustix::fs::openat(CWD, root, sys::READ_FOLDER, Mode::empty())?;
-        Ok(Self { root, opened_up: Vec::new() })
+        Ok(Self { root, opened_up: Vec::new(), is_wanted: None })
+    }
+
+    /// The same, which ends with an error once a look at it is not wanted any more.
+    pub(crate) fn wanted_while(mut self, is_wanted: impl Fn() -> bool + Send + 'static) -> Self {
+        self.is_wanted = Some(Box::new(is_wanted));
+        self
     }
 
     /// What the names lead to; the top without any. `None` if there is nothing, or only by way of a link.
@@ -131,7 +139,7 @@ impl Frozen {
         let found = match names.split_last() {
             None => Meta::of(&self.root),
             Some((last, before)) => {
-                self.folder(before, sys::FOLDER).and_then(|folder| Meta::at(&folder, last.as_c_str()))
+                self.within(before, sys::FOLDER, |folder| Meta::at(folder, last.as_c_str()))
             }
         };
         match found {
@@ -144,15 +152,14 @@ impl Frozen {
     /// A file's content.
     pub(crate) fn open_file(&mut self, entry: &Entry) -> io::Result<File> {
         let (last, before) = entry.names.split_last().ok_or(Errno::ISDIR)?;
-        let folder = self.folder(before, sys::FOLDER)?;
-        Ok(open_source(folder.as_fd(), last)?.0)
+        Ok(self.within(before, sys::FOLDER, |folder| open_source(folder.as_fd(), last))?.0)
     }
 
     /// A link's text.
     pub(crate) fn read_link(&mut self, entry: &Entry) -> io::Result<CString> {
         let (last, before) = entry.names.split_last().ok_or(Errno::INVAL)?;
-        let folder = self.folder(before, sys::FOLDER)?;
-        Ok(rustix::fs::readlinkat(&folder, last.as_c_str(), Vec::new())?)
+        let read = |folder: &OwnedFd| rustix::fs::readlinkat(folder, last.as_c_str(), Vec::new());
+        Ok(self.within(before, sys::FOLDER, read)?)
     }
 
     /// Visits everything below the names in order: a folder before what is in it, names by their bytes.
@@ -232,19 +239,41 @@ impl Frozen {
 
     /// What is in a folder, by name.
     fn entries(&mut self, names: &[CString]) -> io::Result<Vec<Entry>> {
-        let folder = self.folder(names, sys::READ_FOLDER)?;
-        let mut found = Vec::new();
-        for (name, _) in list(folder.as_fd())? {
-            let meta = Meta::at(&folder, name.as_c_str())?;
-            let mut names = names.to_vec();
-            names.push(name);
-            found.extend(Entry::new(names, &meta));
+        if self.is_wanted.as_ref().is_some_and(|is_wanted| !is_wanted()) {
+            return Err(Errno::CANCELED.into());
         }
+        let mut found = self.within(names, sys::READ_FOLDER, |folder| {
+            let mut found = Vec::new();
+            for (name, _) in list(folder.as_fd())? {
+                let meta = Meta::at(folder, name.as_c_str())?;
+                let mut names = names.to_vec();
+                names.push(name);
+                found.extend(Entry::new(names, &meta));
+            }
+            Ok(found)
+        })?;
         found.sort_unstable_by(|a, b| a.names.last().cmp(&b.names.last()));
         Ok(found)
     }
 
-    /// Opens a folder, one of ours also if its mode does not let us.
+    /// Looks into a folder, one of ours also if its mode does not let us.
+    fn within<T>(
+        &mut self,
+        names: &[CString],
+        flags: OFlags,
+        look: impl FnOnce(&OwnedFd) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        let looked = self.folder(names, flags).and_then(|folder| look(&folder));
+        self.give_back();
+        looked
+    }
+
+    fn give_back(&mut self) {
+        for granted in self.opened_up.drain(..).rev() {
+            let _ = granted.give_back();
+        }
+    }
+
     fn folder(&mut self, names: &[CString], flags: OFlags) -> Result<OwnedFd, Errno> {
         match self.open_below(names, flags) {
             Err(Errno::ACCESS) => {}
@@ -283,9 +312,7 @@ impl Frozen {
 
 impl Drop for Frozen {
     fn drop(&mut self) {
-        for (place, mode) in self.opened_up.drain(..).rev() {
-            let _ = sys::set_mode(place.as_fd(), mode);
-        }
+        self.give_back();
     }
 }
 
@@ -341,4 +368,40 @@ pub(crate) fn names(path: &str) -> Option<Vec<CString>> {
 /// A path's bytes, as the system takes them.
 pub(crate) fn as_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    use super::*;
+
+    #[test]
+    fn a_closed_folder_is_open_only_while_somebody_looks_into_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (outer, inner) = (folder.path().join("outer"), folder.path().join("outer/inner"));
+        fs::create_dir_all(&inner).unwrap();
+        fs::write(inner.join("file"), "content").unwrap();
+        let set = |path: &Path, mode: u32| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        set(&inner, 0);
+        set(&outer, 0);
+        let mut tree = Frozen::open(folder.path()).unwrap();
+        let mut seen = Vec::new();
+        tree.walk(&[], &mut |tree, entry| {
+            seen.push((entry.path(), entry.mode, tree.opened_up.len()));
+            assert_eq!(fs::metadata(&outer).unwrap().permissions().mode() & 0o7777, 0);
+            Ok(())
+        })
+        .unwrap();
+        let file = b"outer/inner/file".to_vec();
+        assert_eq!(seen[..2], [(b"outer".to_vec(), 0, 0), (b"outer/inner".to_vec(), 0, 0)]);
+        assert_eq!((seen.len(), &seen[2].0), (3, &file));
+        let entry = tree.find(&names("outer/inner/file").unwrap()).unwrap().unwrap();
+        assert_eq!(io::read_to_string(tree.open_file(&entry).unwrap()).unwrap(), "content");
+        set(&outer, 0o700);
+        assert_eq!(fs::metadata(&inner).unwrap().permissions().mode() & 0o7777, 0);
+        set(&inner, 0o700);
+    }
 }

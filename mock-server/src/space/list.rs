@@ -5,10 +5,15 @@ use std::{
     os::fd::AsFd,
 };
 
-use rustix::fs::{Dir, FileType};
+use rustix::fs::FileType;
 
 use super::{
-    FileError, Files, entry::open_folder, files::LocatedKind, off_thread, sys, tree::vanished, walk::Links,
+    FileError, Files,
+    entry::open_folder,
+    files::LocatedKind,
+    off_thread, sys,
+    tree::{entries, vanished},
+    walk::Links,
 };
 
 /// One name in a folder.
@@ -30,17 +35,13 @@ impl Files {
         // A folder may hold millions of names: a fixed part of them is looked at.
         let mut found: Vec<(CString, FileType)> = Vec::new();
         let mut has_more = false;
-        for entry in Dir::read_from(&folder)? {
+        for entry in entries(folder.as_fd())? {
             let entry = entry?;
-            let name = entry.file_name();
-            if name == c"." || name == c".." {
-                continue;
-            }
             if found.len() >= most.saturating_mul(10) {
                 has_more = true;
                 break;
             }
-            found.push((name.to_owned(), entry.file_type()));
+            found.push(entry);
         }
         found.sort_by(|(name, kind), (other, other_kind)| {
             (*kind != FileType::Directory, name).cmp(&(*other_kind != FileType::Directory, other))

@@ -37,6 +37,7 @@ pub(super) struct Meta {
     pub(super) links: u64,
     pub(super) identity: (u64, u64),
     times: [(i64, i64); 2],
+    changed: (i64, i64),
 }
 
 impl Meta {
@@ -55,6 +56,7 @@ impl Meta {
                 (stat.st_atime as i64, stat.st_atime_nsec as i64),
                 (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
             ],
+            changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
         }
     }
 
@@ -71,9 +73,21 @@ impl Meta {
         self.kind == FileType::Directory
     }
 
-    /// Seconds and nanoseconds since 1970 of the last change.
+    /// Seconds and nanoseconds since 1970 of the last write, as far as nobody has set another time.
     pub(super) fn modified(&self) -> (i64, i64) {
         self.times[1]
+    }
+
+    /// The same of the last change of whatever kind, which nobody can set.
+    pub(super) fn changed(&self) -> (i64, i64) {
+        self.changed
+    }
+
+    /// Whether both are regular files that look the same from outside.
+    pub(super) fn looks_like(&self, other: &Self) -> bool {
+        let look = |it: &Self| (it.mode, it.uid, it.gid, it.size, it.modified());
+        let are_files = [self, other].iter().all(|it| it.kind == FileType::RegularFile);
+        are_files && look(self) == look(other)
     }
 
     #[allow(clippy::useless_conversion, reason = "the types differ between systems")]
@@ -95,20 +109,34 @@ pub(super) fn give(fd: impl AsFd, uid: u32, gid: u32) -> Result<(), Errno> {
     rustix::fs::fchown(fd, Some(Uid::from_raw_unchecked(uid)), Some(Gid::from_raw_unchecked(gid)))
 }
 
-/// Adds permission bits to our own file `name`, whatever it is by now, but never to what a link leads to. Returns the
-/// earlier mode for [`set_mode`] to restore.
-pub(super) fn grant(
-    folder: BorrowedFd<'_>,
-    name: impl Arg + Copy,
-    bits: Mode,
-) -> Result<(OwnedFd, Mode), Errno> {
+/// Permission bits that were added to a file or folder of ours, for a while.
+#[derive(Debug)]
+pub(super) struct Granted {
+    place: OwnedFd,
+    /// The mode that it had before.
+    pub(super) before: Mode,
+    given: Mode,
+}
+
+impl Granted {
+    /// Takes them away again, unless somebody has set another mode meanwhile.
+    pub(super) fn give_back(self) -> Result<(), Errno> {
+        if Meta::of(&self.place)?.mode == self.given {
+            set_mode(self.place.as_fd(), self.before)?;
+        }
+        Ok(())
+    }
+}
+
+/// Adds permission bits to our own file `name`, whatever it is by now, but never to what a link leads to.
+pub(super) fn grant(folder: BorrowedFd<'_>, name: impl Arg + Copy, bits: Mode) -> Result<Granted, Errno> {
     let fd = rustix::fs::openat(folder, name, path_only(), Mode::empty())?;
     let meta = Meta::of(&fd)?;
     if meta.kind == FileType::Symlink {
         return Err(Errno::LOOP);
     }
     set_mode(fd.as_fd(), meta.mode | bits)?;
-    Ok((fd, meta.mode))
+    Ok(Granted { place: fd, before: meta.mode, given: meta.mode | bits })
 }
 
 /// Sets the permission bits of `name`, whatever it is by now, but never of what a link leads to: that is `LOOP`. Tells what
@@ -277,3 +305,28 @@ pub(super) fn copy_attributes(source: BorrowedFd<'_>, target: BorrowedFd<'_>) {
 /// Copies no extended attributes: this system has them in another form.
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub(super) fn copy_attributes(_source: BorrowedFd<'_>, _target: BorrowedFd<'_>) {}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    use super::*;
+
+    #[test]
+    fn a_mode_that_somebody_set_meanwhile_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        let set = |mode: u32| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        let mode = || fs::metadata(&file).unwrap().permissions().mode() & 0o7777;
+        let place = File::open(folder.path()).unwrap();
+        for (meanwhile, after) in [(None, 0o200), (Some(0o755), 0o755)] {
+            set(0o200);
+            let granted = grant(place.as_fd(), "file", Mode::RUSR).unwrap();
+            assert_eq!((mode(), granted.before), (0o600, Mode::WUSR));
+            meanwhile.into_iter().for_each(set);
+            granted.give_back().unwrap();
+            assert_eq!(mode(), after);
+        }
+    }
+}

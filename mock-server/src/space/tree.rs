@@ -78,17 +78,20 @@ impl Folders {
     }
 }
 
-/// The names in an open folder with their kinds, without `.` and `..`.
-pub(super) fn list(folder: BorrowedFd<'_>) -> Result<Vec<(CString, FileType)>, Errno> {
-    let mut entries = Vec::new();
-    for entry in Dir::read_from(folder)? {
+/// What is in an open folder, as it is read: names with their kinds, without `.` and `..`.
+pub(super) fn entries(
+    folder: BorrowedFd<'_>,
+) -> Result<impl Iterator<Item = Result<(CString, FileType), Errno>>, Errno> {
+    let named = Dir::read_from(folder)?.map(|entry| {
         let entry = entry?;
-        let name = entry.file_name();
-        if name != c"." && name != c".." {
-            entries.push((name.to_owned(), entry.file_type()));
-        }
-    }
-    Ok(entries)
+        Ok((entry.file_name().to_owned(), entry.file_type()))
+    });
+    Ok(named.filter(|entry| !matches!(entry, Ok((name, _)) if [c".", c".."].contains(&name.as_c_str()))))
+}
+
+/// All of that.
+pub(super) fn list(folder: BorrowedFd<'_>) -> Result<Vec<(CString, FileType)>, Errno> {
+    entries(folder)?.collect()
 }
 
 /// Whether an error only says that a name is gone or has become something else since it was listed.

@@ -72,6 +72,7 @@ tables! {
     Hosted => "hosted",
     SshKeys => "ssh_keys",
     Desktops => "desktops",
+    Planted => "planted",
     Meta => "meta",
     Index => "index",
     Sums => "sums",
@@ -118,20 +119,40 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
+/// A range of a table's keys: from `from` (included) up to `to` (excluded; to the end if `None`), in this order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span<'a> {
+    pub(crate) table: Table,
+    pub(crate) from: &'a str,
+    pub(crate) to: Option<&'a str>,
+    pub(crate) order: Order,
+}
+
+/// What is done with the keys and values of a range until it says to stop.
+pub(crate) type Visit<'a> = dyn FnMut(&str, &[u8]) -> ControlFlow<()> + 'a;
+
+/// What is done in a transaction; it says whether that is to be kept.
+pub(crate) type Work<'a> = dyn FnMut(&mut dyn Writer) -> bool + 'a;
+
 /// A look at the tables as they were when the transaction began.
 pub(crate) trait Reader {
     /// The value under a key.
     fn get(&self, table: Table, key: &str) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Visits the keys from `from` (included) up to `to` (excluded; to the end if `None`) in order until told to stop.
+    /// Visits the keys of a range in order until told to stop.
+    fn walk(&self, span: Span<'_>, visit: &mut Visit<'_>) -> Result<(), StoreError>;
+
+    /// [`walk`](Self::walk) with the range in parts.
     fn scan(
         &self,
         table: Table,
         from: &str,
         to: Option<&str>,
         order: Order,
-        visit: &mut dyn FnMut(&str, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), StoreError>;
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError> {
+        self.walk(Span { table, from, to, order }, visit)
+    }
 }
 
 /// A transaction that may change the tables.
@@ -152,9 +173,5 @@ pub(crate) trait Store: Send + Sync + 'static {
     fn read(&self, body: &mut dyn FnMut(&dyn Reader)) -> Result<(), StoreError>;
 
     /// Runs `body` in a transaction that is kept if it returns true and undone if not.
-    fn write(
-        &self,
-        durability: Durability,
-        body: &mut dyn FnMut(&mut dyn Writer) -> bool,
-    ) -> Result<(), StoreError>;
+    fn write(&self, durability: Durability, body: &mut Work<'_>) -> Result<(), StoreError>;
 }

@@ -3,7 +3,6 @@
 use std::{
     cell::OnceCell,
     fs::{OpenOptions, Permissions},
-    ops::ControlFlow,
     os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::Path,
 };
@@ -15,7 +14,9 @@ use redb::{
 
 use tokio::{runtime::Handle, task::block_in_place};
 
-use super::{Durability, Order, Reader, Store, StoreError, Table, Writer, together::Together};
+use super::{
+    Durability, Order, Reader, Span, Store, StoreError, Table, Visit, Work, Writer, together::Together,
+};
 
 /// Bytes of the file that are kept in memory; the default of the library is made for servers with nothing else to do.
 const CACHE_BYTES: usize = 32 << 20;
@@ -91,11 +92,7 @@ impl Store for RedbStore {
         Ok(())
     }
 
-    fn write(
-        &self,
-        durability: Durability,
-        body: &mut dyn FnMut(&mut dyn Writer) -> bool,
-    ) -> Result<(), StoreError> {
+    fn write(&self, durability: Durability, body: &mut Work<'_>) -> Result<(), StoreError> {
         let mut write = || self.together.write(&self.database, durability, body);
         // What waits for the disk must not keep other tasks waiting.
         if self.is_kept && self.is_shared_thread() { block_in_place(write) } else { write() }
@@ -132,15 +129,8 @@ impl Reader for Snapshot {
         lookup(self.table(table)?, key)
     }
 
-    fn scan(
-        &self,
-        table: Table,
-        from: &str,
-        to: Option<&str>,
-        order: Order,
-        visit: &mut dyn FnMut(&str, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        walk(self.table(table)?, from, to, order, visit)
+    fn walk(&self, span: Span<'_>, visit: &mut Visit<'_>) -> Result<(), StoreError> {
+        walk(self.table(span.table)?, span, visit)
     }
 }
 
@@ -176,16 +166,9 @@ impl Reader for Changes<'_> {
         lookup(&table, key)
     }
 
-    fn scan(
-        &self,
-        table: Table,
-        from: &str,
-        to: Option<&str>,
-        order: Order,
-        visit: &mut dyn FnMut(&str, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        let table = self.transaction.open_table(definition(table)).map_err(failed)?;
-        walk(&table, from, to, order, visit)
+    fn walk(&self, span: Span<'_>, visit: &mut Visit<'_>) -> Result<(), StoreError> {
+        let table = self.transaction.open_table(definition(span.table)).map_err(failed)?;
+        walk(&table, span, visit)
     }
 }
 
@@ -214,10 +197,8 @@ fn lookup(
 
 fn walk(
     table: &impl ReadableTable<&'static str, &'static [u8]>,
-    from: &str,
-    to: Option<&str>,
-    order: Order,
-    visit: &mut dyn FnMut(&str, &[u8]) -> ControlFlow<()>,
+    Span { from, to, order, .. }: Span<'_>,
+    visit: &mut Visit<'_>,
 ) -> Result<(), StoreError> {
     if to.is_some_and(|to| to <= from) {
         return Ok(());
@@ -242,6 +223,8 @@ fn walk(
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
     use super::*;
 
     fn keys(store: &RedbStore, from: &str, to: Option<&str>, order: Order) -> Vec<String> {

@@ -16,7 +16,7 @@ use std::{
 use redb::{Database, WriteTransaction};
 
 use super::{
-    Durability, StoreError, Writer,
+    Durability, StoreError, Work,
     redb_store::{Changes, failed},
 };
 
@@ -80,7 +80,7 @@ impl Together {
         &self,
         database: &Database,
         durability: Durability,
-        body: &mut dyn FnMut(&mut dyn Writer) -> bool,
+        body: &mut Work<'_>,
     ) -> Result<(), StoreError> {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let mut place = lock(&self.open);

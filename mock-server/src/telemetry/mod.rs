@@ -5,12 +5,12 @@ mod export;
 mod gauges;
 mod otlp;
 
-use std::{ops::ControlFlow, sync::Arc, time::Duration};
+use std::{ops::ControlFlow, sync::Arc};
 
 pub(crate) use self::export::{PORTS, trial};
 use crate::{
     app::App,
-    deliveries::{Busy, Lanes},
+    deliveries::{Busy, Lanes, REST},
     store::{Order, StoreError, Writer, typed},
     world::{
         telemetry::{self, GAUGES, GAUGES_EVERY, Telemetry, Verdict, WAITING},
@@ -18,28 +18,10 @@ use crate::{
     },
 };
 
-/// How long a lane rests when the store fails.
-const REST: Duration = Duration::from_secs(1);
-
 /// Exports what is due, now and whenever something happens.
 pub(crate) async fn keep_exporting(app: Arc<App>) {
     let lanes = Arc::new(Lanes::default());
-    loop {
-        let happened = app.happened.notified();
-        tokio::pin!(happened);
-        happened.as_mut().enable();
-        let next = begin_what_is_due(&app, &lanes).unwrap_or_else(|error| {
-            tracing::error!(%error, "exports could not be looked for");
-            Some(app.now().saturating_add(1_000))
-        });
-        tokio::select! {
-            () = happened => {}
-            () = app.telemetry_changed.notified() => {}
-            () = lanes.left() => {}
-            () = app.closing.cancelled() => return,
-            () = app.wait_until(next) => {}
-        }
-    }
+    lanes.keep_filled(&app, &app.telemetry_changed, || begin_what_is_due(&app, &lanes)).await;
 }
 
 /// Starts every export that is due and says when the next one is.

@@ -19,8 +19,11 @@ pub(crate) const OUTPUT_LIMIT: usize = 8 << 20;
 /// How long the history keeps a command after its end, in milliseconds.
 const KEPT_FOR: Millis = 90 * time::DAY;
 
+/// How long it keeps a process that no command stands for.
+const PROCESS_KEPT_FOR: Millis = 72 * time::HOUR;
+
 /// The most output of all commands of a sandbox that is kept, in bytes; beyond it the oldest goes.
-pub(crate) const OUTPUT_OF_SANDBOX_LIMIT: u64 = 32 << 20;
+pub(crate) const OUTPUT_OF_SANDBOX_LIMIT: u64 = 128 << 20;
 
 /// Kept output is written in pieces of this many bytes.
 const PIECE: usize = 64 << 10;
@@ -32,6 +35,8 @@ pub(crate) enum Mode {
     Sync,
     Stream,
     Detached,
+    /// It was not: a process that no command stands for.
+    Process,
 }
 
 impl Mode {
@@ -41,6 +46,7 @@ impl Mode {
             Mode::Sync => "sync",
             Mode::Stream => "stream",
             Mode::Detached => "detached",
+            Mode::Process => "process",
         }
     }
 }
@@ -101,6 +107,9 @@ pub(crate) struct Command {
     pub(crate) process_id: Option<u64>,
     #[serde(default)]
     pub(crate) pid: Option<u32>,
+    /// When a process that no command stands for began, by the machine's own clock.
+    #[serde(default)]
+    pub(crate) process_start: Option<Millis>,
     pub(crate) status: Status,
     #[serde(default)]
     pub(crate) exit_code: Option<i32>,
@@ -151,6 +160,9 @@ pub(crate) fn command_key(sandbox: &str, command: &str) -> String {
 /// Rows of the index that lead to the commands that run.
 pub(crate) const RUNNING: &str = "running/";
 
+/// Rows of the index that lead to the ended processes of a sandbox that no command stood for.
+pub(crate) const STRAYS: &str = "strays/";
+
 /// Rows of the index that lead to the ended commands of a sandbox of which output is kept.
 fn with_output(sandbox: &str) -> String {
     format!("output/{sandbox}/")
@@ -169,7 +181,13 @@ impl Record for Command {
             derived.row(format!("{RUNNING}{}", self.key()), self.key());
             return;
         }
-        derived.expires(self, self.finished_at.unwrap_or(self.started_at).saturating_add(KEPT_FOR));
+        let is_stray = self.mode == Mode::Process;
+        let kept_for = if is_stray { PROCESS_KEPT_FOR } else { KEPT_FOR };
+        derived.expires(self, self.finished_at.unwrap_or(self.started_at).saturating_add(kept_for));
+        if is_stray {
+            derived.row(format!("{STRAYS}{}", self.key()), self.key());
+            derived.add(format!("{STRAYS}{}/", self.sandbox), 1);
+        }
         if self.kept() > 0 {
             derived.row(format!("{}{}", with_output(&self.sandbox), self.id), self.key());
             derived.add(with_output(&self.sandbox), self.kept());

@@ -67,6 +67,9 @@ pub(crate) struct Deletion {
     pub(crate) completed_at: Option<Millis>,
     /// How often it was tried; not yet if 0.
     pub(crate) attempts: u64,
+    /// By when the copies of the target that go on are made, while it waits for them.
+    #[serde(default)]
+    pub(crate) waits_until: Option<Millis>,
     /// Whether it waits until nothing builds on the target any more.
     #[serde(default)]
     pub(crate) is_kept: bool,
@@ -88,6 +91,7 @@ impl Deletion {
             requested_at: now,
             completed_at: None,
             attempts: 0,
+            waits_until: None,
             is_kept: false,
             is_restored_from: false,
         }
@@ -99,6 +103,7 @@ impl Deletion {
             (Some(_), _) => ("completed", Some("completed")),
             (None, _) if self.is_kept => ("blocked", Some("kept_for_newer_snapshots")),
             (None, _) if self.is_restored_from => ("blocked", Some("waiting_for_restore")),
+            (None, _) if self.waits_until.is_some() => ("blocked", Some("waiting_for_uploads")),
             (None, 0) => ("pending", None),
             (None, 1) => ("processing", Some("removing")),
             (None, _) => ("processing", Some("retrying")),

@@ -75,6 +75,12 @@ impl Endpoint {
         meaning(&self.url) == meaning(&other.url)
     }
 
+    /// Whether it is as another, whatever they are called by their ids.
+    pub(super) fn says_the_same(&self, other: &Endpoint) -> bool {
+        (&self.url, &self.secret, &self.name) == (&other.url, &other.secret, &other.name)
+            && self.events == other.events
+    }
+
     /// Whether it is told of such things.
     pub(crate) fn wants(&self, kind: Kind) -> bool {
         self.events.contains(&kind)
@@ -105,7 +111,7 @@ pub(crate) fn remove(tx: &mut dyn Writer, endpoint: &Endpoint) -> Result<(), Sto
 }
 
 /// What a URL stands for, whichever way it is written; what follows `#` is never sent.
-fn meaning(url: &str) -> String {
+pub(super) fn meaning(url: &str) -> String {
     match Url::parse(url) {
         Ok(mut parsed) => {
             parsed.set_fragment(None);

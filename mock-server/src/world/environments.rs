@@ -296,6 +296,14 @@ pub(crate) fn ensure_default(
     }
 }
 
+/// The id of an environment that a world names, told from its owner and its name.
+pub(crate) fn seeded_id(owner: &str, name: &str) -> String {
+    match name == BASE {
+        true => ids::base_environment(owner),
+        false => ids::told_uuid(&format!("environment {name} of {owner}")),
+    }
+}
+
 /// An environment that has no version yet.
 pub(crate) fn blank(id: String, owner: &str, name: &str, now: Millis) -> Environment {
     Environment {

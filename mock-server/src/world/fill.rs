@@ -61,6 +61,7 @@ fn command(sandbox: &str, number: usize, now: i64) -> Command {
         mode: Mode::Sync,
         process_id: None,
         pid: None,
+        process_start: None,
         status: Status::Exited,
         exit_code: Some(0),
         signal: None,

@@ -35,7 +35,9 @@ impl World {
         Self { app }
     }
 
-    /// Adds plans, accounts, organisations and keys; those of the same ids are replaced. The machines stay as they are.
+    /// Adds plans, accounts, organisations and keys; those of the same ids are replaced. Webhooks, environments and what an
+    /// account turns off are planted if the seed says something else about them than it did before. The machines stay as
+    /// they are.
     ///
     /// # Errors
     ///
@@ -43,7 +45,9 @@ impl World {
     pub fn plant(&self, seed: &WorldSeed) -> Result<(), WorldError> {
         let seed = seed.clone().check()?;
         let now = self.app.now();
-        self.app.write(|tx| seed.plant(tx, now)).map_err(|error| WorldError::from_store(&error))
+        let planted = self.app.write(|tx| seed.plant(tx, now));
+        self.app.reach_changed.send_replace(());
+        planted.map_err(|error| WorldError::from_store(&error))
     }
 
     /// Ends a key at once.
@@ -57,6 +61,7 @@ impl World {
             Some(key) => keys::revoke(tx, key, now),
             None => Ok(()),
         });
+        self.app.reach_changed.send_replace(());
         revoked.map_err(|error| WorldError::from_store(&error))
     }
 
@@ -106,6 +111,13 @@ impl World {
         lock(&self.app.machines).save_delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
     }
 
+    /// Sets how often the disks of sandboxes that are up are captured from now on; never with zero.
+    pub fn set_capture_every(&self, period: Duration) {
+        let period = u64::try_from(period.as_millis()).unwrap_or(u64::MAX);
+        lock(&self.app.machines).capture_every_ms = Some(period);
+        self.app.captures_changed.notify_one();
+    }
+
     /// Sets the agents up anew; turns that run go on.
     ///
     /// # Errors
@@ -138,7 +150,7 @@ impl World {
     /// The store fails.
     pub fn set_scenario(&self, scenario: Scenario, on: bool) -> Result<(), WorldError> {
         lock(&self.app.scenarios).set(scenario, on);
-        lifecycle::settle_all(&self.app).map_err(|error| WorldError::from_store(&error))
+        self.settle()
     }
 
     /// Turns a scenario on or off for one sandbox, whatever holds for the others; by its id, or by its name, which one may
@@ -149,7 +161,17 @@ impl World {
     /// The store fails.
     pub fn set_scenario_for(&self, sandbox: &str, scenario: Scenario, on: bool) -> Result<(), WorldError> {
         lock(&self.app.scenarios).set_for(sandbox, scenario, on);
-        lifecycle::settle_all(&self.app).map_err(|error| WorldError::from_store(&error))
+        self.settle()
+    }
+
+    /// Brings every sandbox to where the scenarios want it, and tells whoever waits for something to be reached.
+    fn settle(&self) -> Result<(), WorldError> {
+        self.app.reach_changed.send_replace(());
+        let settled = lifecycle::settle_all(&self.app).and_then(|()| agent::waiting(&self.app));
+        for id in settled.map_err(|error| WorldError::from_store(&error))? {
+            self.app.agents.wake_from_outside(&self.app, &id);
+        }
+        Ok(())
     }
 
     /// The ids of all sandboxes, whoever owns them, in the order of their ids.
@@ -202,8 +224,8 @@ impl World {
         all.unwrap_or_default().into_iter().map(WebhookDelivery::from).collect()
     }
 
-    /// Captures the disk of a sandbox as it is now, as the service does from time to time while a sandbox is up; answers with
-    /// the snapshot's id. Blocks until it is copied.
+    /// Captures the disk of a sandbox as it is now, as a stop does, and answers with the snapshot's id: it stays until it is
+    /// deleted. Blocks until it is copied.
     ///
     /// # Errors
     ///

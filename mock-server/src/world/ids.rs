@@ -49,6 +49,11 @@ pub(crate) fn endpoint(at: Millis) -> String {
     in_order("wh", at)[..27].to_owned()
 }
 
+/// `wh_` and 24 hexadecimal digits that are told from a text.
+pub(crate) fn told_endpoint(text: &str) -> String {
+    format!("wh_{}", &digest(text)[..24])
+}
+
 /// A prefix, `_` and 32 hexadecimal digits that sort by a time, and within it by the order they were made in.
 pub(crate) fn in_order(prefix: &str, at: Millis) -> String {
     static COUNTER: AtomicU64 = AtomicU64::new(0);

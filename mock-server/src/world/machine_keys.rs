@@ -10,6 +10,7 @@ use sha2::Sha256;
 use super::{
     actions, ids,
     keys::{Key, Origin},
+    pins::Pin,
     sandboxes::{Sandbox, State},
     time::Millis,
 };
@@ -18,8 +19,11 @@ use crate::store::{
     typed::{self, Record},
 };
 
-/// What it grants.
+/// What it grants, but for [`KEPT_BACK`].
 const PRESET: &str = "full-sandbox";
+
+/// What environments hold: how much of it a sandbox gets is said by the environment that it uses, not by its key.
+const KEPT_BACK: &str = "environment.read";
 
 const PREFIX: &str = "sbx_live_";
 
@@ -124,12 +128,16 @@ pub(crate) fn of_account(tx: &(impl Reader + ?Sized), account: &str) -> Result<V
 
 /// The key of a sandbox, with its digest, as it is now.
 pub(crate) fn of_sandbox(tx: &(impl Reader + ?Sized), sandbox: &Sandbox) -> Result<Key, StoreError> {
+    let mut actions = actions::preset(PRESET).unwrap_or_default();
+    actions.retain(|action| action != KEPT_BACK);
     let mut key = Key {
         id: id(&sandbox.id),
         name: Some(format!("sandbox {}", sandbox.id)),
         account: sandbox.account.clone(),
-        actions: actions::preset(PRESET).unwrap_or_default(),
+        actions,
         sandboxes: Some(vec![sandbox.id.clone()]),
+        // It does not come by what another one holds by a resume.
+        environments: Some(Pin::of(sandbox).iter().map(|pin| pin.environment().to_owned()).collect()),
         origin: Origin::Machine,
         created_at: sandbox.created_at,
         revoked_at: record(tx, &sandbox.id)?.revoked_at,

@@ -27,6 +27,7 @@ pub(crate) mod metrics;
 pub(crate) mod named_snapshots;
 pub(crate) mod output_hours;
 pub(crate) mod pins;
+pub(crate) mod planted;
 pub(crate) mod process_looks;
 pub(crate) mod prompts;
 pub(crate) mod providers;

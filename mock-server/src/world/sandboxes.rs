@@ -77,10 +77,51 @@ impl State {
     pub(crate) fn is_active(self) -> bool {
         ACTIVE_STATES.contains(&self.as_str())
     }
+
+    /// Whether it counts against what may be active: it is, or is on its way to it.
+    pub(crate) fn is_taken(self) -> bool {
+        self.is_active() || self.is_starting()
+    }
 }
 
 /// The states that count as active for the limits.
 pub(crate) const ACTIVE_STATES: [&str; 5] = ["provisioned", "cloning", "ready", "idle", "running"];
+
+/// How far the last capture of a disk is that was not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum CaptureStatus {
+    /// It waits until those of other sandboxes are done.
+    Queued,
+    InProgress,
+    Failed,
+    /// It was given up, since the sandbox was stopped or the server ended.
+    Cancelled,
+}
+
+impl CaptureStatus {
+    /// The status as the service writes it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            CaptureStatus::Queued => "queued",
+            CaptureStatus::InProgress => "in_progress",
+            CaptureStatus::Failed => "failed",
+            CaptureStatus::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether it goes on.
+    pub(crate) fn is_open(self) -> bool {
+        matches!(self, CaptureStatus::Queued | CaptureStatus::InProgress)
+    }
+}
+
+/// A capture of the disk of a sandbox that is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Capture {
+    pub(crate) at: Millis,
+    pub(crate) status: CaptureStatus,
+}
 
 /// The size of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,9 +229,12 @@ pub(crate) struct Sandbox {
     /// A restart of its machine that goes on ends then.
     #[serde(default)]
     pub(crate) recovers_at: Option<Millis>,
-    /// When a save of its disk was last tried, if that failed.
+    /// When a save of its disk was last tried at a stop, if that failed.
     #[serde(default)]
     pub(crate) save_failed_at: Option<Millis>,
+    /// The capture that was last begun while it was up, unless its disk was saved since.
+    #[serde(default)]
+    pub(crate) capture: Option<Capture>,
     /// The snapshot that its disk is brought back from at its next start; what is on it now is given up.
     #[serde(default)]
     pub(crate) restore_from: Option<String>,
@@ -248,6 +292,7 @@ impl Sandbox {
             recovered_at: None,
             recovers_at: None,
             save_failed_at: None,
+            capture: None,
             restore_from: None,
             holds_others_secrets: false,
             shared: false,
@@ -285,7 +330,14 @@ impl Sandbox {
             || self.setup_status.as_deref() == Some("running")
             || self.recovers_at.is_some()
             || self.save_failed_at.is_some()
+            || self.capture.is_some_and(|capture| capture.status.is_open())
             || (self.state.is_up() && !self.hydrated)
+    }
+
+    /// Notes that its disk was saved.
+    pub(crate) fn saved(&mut self, now: Millis) {
+        self.snapshot_at = Some(now);
+        (self.save_failed_at, self.capture) = (None, None);
     }
 
     /// The wallet that pays: `account/ID` or `organisation/ID`.
@@ -302,6 +354,9 @@ pub(crate) const UNSETTLED: &str = "unsettled/";
 
 /// Rows of the index that lead to the sandboxes that are up and will stop by themselves, the first to stop first.
 pub(crate) const DEADLINES: &str = "deadline/";
+
+/// Rows of the index that lead to the sandboxes that are up and whose disks are captured from time to time.
+pub(crate) const CAPTURED: &str = "captured/";
 
 /// How long a cancelled sandbox waits for somebody to look at it, in milliseconds.
 const CANCELLED_FOR: Millis = DAY;
@@ -386,12 +441,15 @@ impl Record for Sandbox {
         if self.state.is_active() {
             derived.add(active_sum(&wallet), 1);
         }
-        if self.state.is_active() || self.state.is_starting() {
+        if self.state.is_taken() {
             derived.add(taken_sum(&wallet, None), 1);
             derived.add(taken_sum(&wallet, Some(&self.account)), 1);
         }
         if let (true, Some(at)) = (self.state.is_up(), self.archive_after) {
             derived.row(format!("{DEADLINES}{:016}/{}", at.max(0), self.id), &self.id);
+        }
+        if self.state.is_up() && self.has_disk() {
+            derived.row(format!("{CAPTURED}{}", self.id), &self.id);
         }
         if self.is_unsettled() {
             derived.row(format!("{UNSETTLED}{}", self.id), &self.id);

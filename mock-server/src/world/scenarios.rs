@@ -28,11 +28,12 @@ pub enum Scenario {
     /// The program inside the sandbox is of an older version: following a background command by offsets is answered
     /// with `agent_outdated`.
     OldAgent,
-    /// The disk cannot be read as a whole: the sandbox is degraded, its stops fail and are tried again, its deletion too, and
-    /// a fork is answered with `internal_error`.
+    /// The disk cannot be read as a whole: the sandbox is degraded, its captures and stops fail and are tried again, its
+    /// deletion too, and a fork is answered with `internal_error`.
     BrokenDisk,
     /// The machine runs on, but nothing reaches it: the sandbox is degraded, and what has to reach it is answered with
-    /// `sandbox_direct_failed`, which does not say whether a command runs. A restart by `recover` ends it.
+    /// `sandbox_direct_failed`, which does not say whether a command runs. Open streams of commands end with that, too, what is
+    /// open through hosted ports is cut, and prompts are on their way until it can be reached. A restart by `recover` ends it.
     Unreachable,
     /// Nor can the machine be restarted: with [`Scenario::Unreachable`], `recover` is answered with `reset_failed`.
     StuckMachine,
@@ -107,6 +108,12 @@ impl Scenarios {
     pub(crate) fn is_on_named(&self, scenario: Scenario, id: &str, name: &str) -> bool {
         let here = |named: &str| self.here.get(&(named.to_owned(), scenario)).copied();
         here(id).or_else(|| here(name)).unwrap_or_else(|| self.is_everywhere(scenario))
+    }
+
+    /// Whether something keeps everything from reaching a sandbox that is up.
+    pub(crate) fn cut_off(&self, sandbox: &Sandbox) -> bool {
+        let scenarios = [Scenario::Unreachable, Scenario::Restoring, Scenario::BoatRestoring];
+        sandbox.state.is_up() && scenarios.iter().any(|scenario| self.is_on(*scenario, sandbox))
     }
 }
 

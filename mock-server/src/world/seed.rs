@@ -30,6 +30,7 @@ use crate::store::{StoreError, Writer};
 /// recover_delay_ms = 0     # how long the restart of a machine takes
 /// delete_delay_ms = 0      # how long a deletion goes on
 /// save_delay_ms = 0        # how long the save of a named snapshot takes
+/// capture_every_ms = 60000 # how often disks that are in use are captured; 0 for never, a minute if left out
 /// desktop_delay_ms = 0     # how long a desktop takes to be made
 /// count = 20               # how many sandboxes can be up at once; leave out for no bound
 /// paused = false           # true answers every start with out_of_capacity
@@ -89,8 +90,11 @@ use crate::store::{StoreError, Writer};
 /// ```
 ///
 /// A key without `preset` and `actions` grants everything. `sandboxes = ["bx_…"]` limits a key to some sandboxes,
-/// `environments` to some environments, and `expires_in_seconds` ends it. A key that a call has rotated or revoked since
-/// stays so when the server is started again on the same folder. Unknown fields are refused.
+/// `environments` to some environments, and `expires_in_seconds` ends it. Unknown fields are refused.
+///
+/// When a server is started again on the same folder with the same world, what calls have done since stands: a key that was
+/// rotated or revoked, a webhook or an environment that was changed or removed, and what an account has turned off or on. A
+/// webhook, an environment or such a switch is planted again only when the world says something else about it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -130,6 +134,9 @@ pub struct WorldSeed {
     pub scenarios: Vec<ScenarioSeed>,
 }
 
+/// How much time there is between two captures unless the world says so.
+const CAPTURE_EVERY: Duration = Duration::from_secs(60);
+
 /// How the machines behave.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -157,6 +164,9 @@ pub struct MachinesSeed {
     /// Milliseconds that the save of a named snapshot takes.
     #[serde(default)]
     pub save_delay_ms: u64,
+    /// Milliseconds between two captures of the disk of a sandbox that is up; never if 0, about a minute if `None`.
+    #[serde(default)]
+    pub capture_every_ms: Option<u64>,
     /// Milliseconds that a desktop is being made after it was first asked for; the first answer says so in any case.
     #[serde(default)]
     pub desktop_delay_ms: u64,
@@ -187,6 +197,15 @@ impl MachinesSeed {
     /// How long the save of a named snapshot takes.
     pub(crate) fn save_delay(&self) -> Duration {
         Duration::from_millis(self.save_delay_ms)
+    }
+
+    /// How much time there is between two captures of a disk that is in use; `None` if there are none.
+    pub(crate) fn capture_every(&self) -> Option<Duration> {
+        match self.capture_every_ms {
+            None => Some(CAPTURE_EVERY),
+            Some(0) => None,
+            Some(ms) => Some(Duration::from_millis(ms)),
+        }
     }
 
     /// How long the deletion of a sandbox goes on.
@@ -299,7 +318,7 @@ impl WorldSeed {
         scenarios
     }
 
-    /// Writes everything into the store; what is there under the same ids is replaced.
+    /// Writes everything into the store; what is there under the same ids is replaced, but for what calls have made of it.
     pub(crate) fn plant(&self, tx: &mut dyn Writer, now: Millis) -> Result<(), StoreError> {
         self.plant_accounts(tx, now)?;
         self.plant_webhooks(tx, now)?;

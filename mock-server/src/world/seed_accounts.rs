@@ -8,6 +8,7 @@ use super::{
     accounts::{self, Account, AccountStanding, Organisation, Plan},
     actions, ids,
     keys::{self, Key, Origin},
+    planted::{self, Look, SWITCHES},
     retention,
     sandboxes::MACHINE_CLASSES,
     seed::{WorldError, WorldSeed},
@@ -80,7 +81,8 @@ pub struct AccountSeed {
     /// Why it is suspended.
     #[serde(default)]
     pub reason: Option<String>,
-    /// Whether nothing is kept of its sandboxes once they stop.
+    /// Whether nothing is kept of its sandboxes once they stop. This and the next two are turned on once: what calls have
+    /// turned off since stays so when the server is started again with the same world.
     #[serde(default)]
     pub zero_data_retention: bool,
     /// Whether its new sandboxes keep no disk when they stop.
@@ -495,15 +497,20 @@ fn plant_account(tx: &mut dyn Writer, seed: &AccountSeed, now: Millis) -> Result
             id: id.clone(),
         },
     )?;
-    let mut kept = retention::of_account(&*tx, &id)?;
+    let before = retention::of_account(&*tx, &id)?;
+    let mut kept = before.clone();
     let switches = [
         (&mut kept.zero_at, seed.zero_data_retention),
         (&mut kept.snapshots_off_at, seed.snapshots_off),
         (&mut kept.monitoring_off_at, seed.monitoring_off),
     ];
-    let is_said = switches.iter().any(|(_, on)| *on);
-    for (since, on) in switches {
-        retention::switch(since, on.then_some(true), now);
+    for (name, (since, on)) in SWITCHES.into_iter().zip(switches) {
+        let entry = planted::switch(&id, name);
+        match planted::take(tx, &entry, &on)? {
+            Look::New => retention::switch(since, on.then_some(true), now),
+            Look::Adopted if on && since.is_none() => planted::pass_over(&entry),
+            Look::Adopted | Look::Known => {}
+        }
     }
-    if is_said { typed::put(tx, &kept) } else { Ok(()) }
+    if kept == before { Ok(()) } else { typed::put(tx, &kept) }
 }

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     dotenv,
-    environments::{self, BASE, Contents, SecretFile},
+    environments::{self, Contents, Environment, SecretFile},
     ids,
+    planted::{self, Look},
     repositories::{DEFAULT_BRANCH, Repository, Selected},
     seed::{WorldError, WorldSeed},
     seed_accounts::DEFAULT_LOGIN,
@@ -83,7 +84,9 @@ pub struct RepositorySeed {
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnvironmentSeed {
-    /// Its name. Of one that is there already, a version with these contents is added.
+    /// Its name. Of one that is there already, a version with these contents is added; once, and again when the world
+    /// says something else here. What calls make of it meanwhile, its removal too, outlives a restart with the same world,
+    /// and with one that has changed elsewhere.
     pub name: String,
     /// The login of the account whose it is; the default account if `None`.
     #[serde(default)]
@@ -91,7 +94,7 @@ pub struct EnvironmentSeed {
     /// The name of the organisation that shares it, in the place of an account.
     #[serde(default)]
     pub organisation: Option<String>,
-    /// Whether it is the default one.
+    /// Whether it is the default one; by itself, this changes nothing about what the environment holds.
     #[serde(default)]
     pub default: bool,
     /// The variables, as `.env` text.
@@ -167,6 +170,25 @@ impl fmt::Debug for SecretFileSeed {
     }
 }
 
+impl EnvironmentSeed {
+    fn login(&self) -> &str {
+        self.account.as_deref().unwrap_or(DEFAULT_LOGIN)
+    }
+}
+
+/// What the entry of an environment itself says: what the world says about its repositories elsewhere is no part of it.
+fn said_of(contents: &Contents) -> impl Serialize {
+    let selected: Vec<_> = contents
+        .repositories
+        .iter()
+        .map(|it| {
+            let name = it.repository.full_name.clone();
+            (name, it.branch.clone(), it.setup_script.clone(), it.setup_blocking)
+        })
+        .collect();
+    (Contents { repositories: Vec::new(), ..contents.clone() }, selected)
+}
+
 /// Whether a part of the name of a repository is one.
 fn is_part(part: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
@@ -230,6 +252,14 @@ impl WorldSeed {
             if environment.account.as_deref().is_some_and(|login| !login_known(login)) {
                 return refuse("account: no account has that login".into());
             }
+            let is_another = |other: &EnvironmentSeed| {
+                other.name == environment.name
+                    && other.organisation == environment.organisation
+                    && other.login() == environment.login()
+            };
+            if self.environments.iter().take(index).any(is_another) {
+                return refuse("name: another environment of the same owner has it".into());
+            }
             if let Some(name) = &environment.organisation
                 && (environment.account.is_some() || !self.organisations.iter().any(|it| it.name == *name))
             {
@@ -264,28 +294,47 @@ impl WorldSeed {
         for seed in &self.environments {
             let owner = match &seed.organisation {
                 Some(name) => format!("organisation/{}", self.organisation_id_of(name)),
-                None => {
-                    let login = seed.account.as_deref().unwrap_or(DEFAULT_LOGIN);
-                    format!("account/{}", self.account_id(login))
-                }
+                None => format!("account/{}", self.account_id(seed.login())),
             };
             let contents = self.contents(seed);
+            let entry = planted::environment(&owner, &seed.name);
+            let of_contents = planted::take(tx, &entry, &said_of(&contents))?;
+            let default_entry = planted::default_environment(&owner, &seed.name);
+            let of_default = planted::take(tx, &default_entry, &seed.default)?;
+            let known = environments::by_name(&*tx, &owner, &seed.name)?;
+            if of_contents == Look::Adopted {
+                let latest = known.as_ref().map(|known| environments::latest(&*tx, known)).transpose()?;
+                if latest.is_none_or(|latest| latest.contents != contents) {
+                    planted::pass_over(&entry);
+                }
+            }
+            if of_default == Look::Adopted && seed.default && known.is_none_or(|known| !known.is_default) {
+                planted::pass_over(&default_entry);
+            }
+            let becomes_default = seed.default && of_default == Look::New;
+            if of_contents != Look::New && !becomes_default {
+                continue;
+            }
             environments::ensure_default(tx, &owner, now)?;
-            let mut environment = match environments::by_name(&*tx, &owner, &seed.name)? {
+            let known = environments::by_name(&*tx, &owner, &seed.name)?;
+            // One that has to be made (again) gets its contents, whatever is new about it.
+            let gets_contents = of_contents == Look::New || known.is_none();
+            let mut environment = match known {
                 Some(known) => known,
                 None => {
-                    let id = match seed.name == BASE {
-                        true => ids::base_environment(&owner),
-                        false => ids::told_uuid(&format!("environment {} of {owner}", seed.name)),
-                    };
-                    let blank = environments::blank(id, &owner, &seed.name, now);
-                    environments::make(tx, blank, contents.clone(), now)?
+                    let id = environments::seeded_id(&owner, &seed.name);
+                    // One that was removed or has another name since: its versions stay what they are.
+                    let known: Option<Environment> = typed::get(&*tx, &id)?;
+                    let known = known.unwrap_or_else(|| environments::blank(id, &owner, &seed.name, now));
+                    Environment { name: seed.name.clone(), deleted_at: None, ..known }
                 }
             };
-            if environments::latest(&*tx, &environment)?.contents != contents {
+            let latest = environments::version(&*tx, &environment.id, environment.latest)?;
+            if gets_contents && latest.is_none_or(|latest| latest.contents != contents) {
                 environments::add_version(tx, &mut environment, contents, now)?;
             }
-            if seed.default {
+            typed::put(tx, &environment)?;
+            if becomes_default {
                 environments::make_default(tx, &mut environment)?;
             }
         }

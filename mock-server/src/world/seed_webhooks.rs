@@ -7,6 +7,8 @@ use serde::Deserialize;
 use super::{
     endpoints::{self, Endpoint, MOST_ENDPOINTS},
     happenings::Kind,
+    ids,
+    planted::{self, Look},
     seed::{WorldError, WorldSeed},
     seed_accounts::DEFAULT_LOGIN,
     time::Millis,
@@ -36,7 +38,8 @@ use crate::{
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookSeed {
-    /// Where events are sent. Of an endpoint that the account has already, the rest is replaced.
+    /// Where events are sent. Of an endpoint that the account has already, the rest is replaced; once, and again when the
+    /// world says something else. What calls make of it meanwhile, its removal too, outlives a restart with the same world.
     pub url: String,
     /// What deliveries are signed with, as the receiver knows it.
     pub secret: String,
@@ -94,6 +97,12 @@ impl WorldSeed {
             if webhook.kinds().is_none_or(|kinds| kinds.is_empty()) {
                 return refuse("events: must be one or more of the events there are");
             }
+            let is_another = |other: &WebhookSeed| {
+                other.login() == login && endpoints::meaning(&other.url) == endpoints::meaning(&webhook.url)
+            };
+            if self.webhooks.iter().take(index).any(is_another) {
+                return refuse("url: another endpoint of the account has it");
+            }
             if self.webhooks.iter().filter(|other| other.login() == login).count() > MOST_ENDPOINTS {
                 return refuse(&format!("an account has at most {MOST_ENDPOINTS}"));
             }
@@ -101,18 +110,41 @@ impl WorldSeed {
         Ok(())
     }
 
-    /// Writes the endpoints into the store.
+    /// Writes the endpoints into the store; one for which the account has no room is left out.
     pub(super) fn plant_webhooks(&self, tx: &mut dyn Writer, now: Millis) -> Result<(), StoreError> {
         for seed in &self.webhooks {
             let account = self.account_id(seed.login());
-            let mut endpoint = Endpoint::new(&account, seed.name.as_deref(), &seed.url, Vec::new(), now);
-            let known = endpoints::of_account(&*tx, &account)?;
-            if let Some(known) = known.into_iter().find(|known| known.has_url_of(&endpoint)) {
-                (endpoint.id, endpoint.created_at) = (known.id, known.created_at);
+            let entry = planted::endpoint(&account, &seed.url);
+            let events = seed.kinds().unwrap_or_default();
+            let look = planted::take(tx, &entry, &(&seed.url, &seed.secret, &seed.name, &events))?;
+            if look == Look::Known {
+                continue;
             }
-            endpoint.events = seed.kinds().unwrap_or_default();
+            let mut endpoint = Endpoint::new(&account, seed.name.as_deref(), &seed.url, events, now);
             endpoint.secret.clone_from(&seed.secret);
-            typed::put(tx, &endpoint)?;
+            endpoint.id = ids::told_endpoint(&entry);
+            let known = endpoints::of_account(&*tx, &account)?;
+            // Found by its id, it has another URL since.
+            let known = known
+                .iter()
+                .find(|known| known.has_url_of(&endpoint))
+                .or_else(|| known.iter().find(|known| known.id == endpoint.id));
+            if look == Look::Adopted {
+                if known.is_none_or(|known| !known.says_the_same(&endpoint)) {
+                    planted::pass_over(&entry);
+                }
+                continue;
+            }
+            if let Some(known) = known {
+                (endpoint.id, endpoint.created_at) = (known.id.clone(), known.created_at);
+            }
+            match endpoints::room_for(&*tx, &endpoint)? {
+                Ok(()) => typed::put(tx, &endpoint)?,
+                Err(_) => {
+                    tracing::warn!(%account, url = %seed.url, "there is no room for an endpoint of the world");
+                    planted::forget(tx, &entry)?;
+                }
+            }
         }
         Ok(())
     }

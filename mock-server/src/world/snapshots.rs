@@ -44,6 +44,9 @@ pub(crate) struct Snapshot {
     pub(crate) bytes: u64,
     /// How many bytes are not in the one that it builds on.
     pub(crate) added_bytes: u64,
+    /// Whether it was captured while the sandbox was up, as is done from time to time: it goes when there are newer ones.
+    #[serde(default)]
+    pub(crate) is_rolling: bool,
     /// The key of the named snapshot that it is behind.
     #[serde(default)]
     pub(crate) pinned: Option<String>,
@@ -71,6 +74,11 @@ pub(crate) fn listed(owner: &str) -> String {
 /// Rows of the index that lead to snapshots whose files are still to be removed.
 pub(crate) const GONE: &str = "snapshot-gone/";
 
+/// Rows of the index that lead to the listed snapshots of a sandbox that were captured while it was up, the oldest first.
+pub(crate) fn rolling(sandbox: &str) -> String {
+    format!("snapshots-rolling/{sandbox}/")
+}
+
 fn in_chain(chain: &str, generation: u64) -> String {
     format!("snapshot-chain/{chain}/{generation:010}")
 }
@@ -97,21 +105,45 @@ impl Record for Snapshot {
         for owner in owners.into_iter().chain([organisation]).flatten() {
             derived.row(format!("{}{place}", listed(&owner)), &self.id);
         }
+        if self.is_rolling {
+            derived.row(format!("{}{place}", rolling(&self.sandbox)), &self.id);
+        }
     }
 }
 
 /// The newest listed snapshot of a sandbox.
 pub(crate) fn latest(tx: &dyn Reader, sandbox: &str) -> Result<Option<Snapshot>, StoreError> {
-    let prefix = listed(&format!("sandbox/{sandbox}"));
-    let mut found = None;
-    typed::rows(tx, &prefix, typed::after_prefix(&prefix).as_deref(), Order::Descending, |_, id| {
-        found = Some(id.to_owned());
-        ControlFlow::Break(())
+    newest(tx, &listed(&format!("sandbox/{sandbox}")), |_| true)
+}
+
+/// The newest of those that stay until somebody deletes them.
+pub(crate) fn latest_lasting(tx: &dyn Reader, sandbox: &str) -> Result<Option<Snapshot>, StoreError> {
+    newest(tx, &listed(&format!("sandbox/{sandbox}")), |snapshot| !snapshot.is_rolling)
+}
+
+/// The newest of those that were captured while the sandbox was up.
+pub(crate) fn latest_rolling(tx: &dyn Reader, sandbox: &str) -> Result<Option<Snapshot>, StoreError> {
+    newest(tx, &rolling(sandbox), |_| true)
+}
+
+/// The newest that will do of those that the rows below a prefix lead to.
+fn newest(
+    tx: &dyn Reader,
+    prefix: &str,
+    will_do: impl Fn(&Snapshot) -> bool,
+) -> Result<Option<Snapshot>, StoreError> {
+    let mut found = Ok(None);
+    typed::rows(tx, prefix, typed::after_prefix(prefix).as_deref(), Order::Descending, |_, id| {
+        found = typed::get::<Snapshot>(tx, id);
+        match &found {
+            Ok(snapshot) if !snapshot.as_ref().is_some_and(&will_do) => {
+                found = Ok(None);
+                ControlFlow::Continue(())
+            }
+            _ => ControlFlow::Break(()),
+        }
     })?;
-    match found {
-        Some(id) => typed::get(tx, &id),
-        None => Ok(None),
-    }
+    found
 }
 
 /// Whether another builds on it.

@@ -17,6 +17,7 @@ use super::{
     limits::Start,
     metrics::Curve,
     named_snapshots::NamedSnapshot,
+    planted,
     process_looks::ProcessLook,
     prompts::Prompt,
     sandboxes::Sandbox,
@@ -30,7 +31,7 @@ use crate::store::{StoreError, Table, Writer, typed};
 
 /// The layout that this version reads and writes. It goes up with every change that an older version would misread, and
 /// with every change of what follows from records ([`typed::Record::derive`]).
-const LAYOUT: u64 = 2;
+const LAYOUT: u64 = 3;
 
 /// Where a store keeps its layout.
 const KEY: &str = "layout";
@@ -80,6 +81,9 @@ pub(crate) fn upgrade(tx: &mut dyn Writer) -> Result<(), UpgradeError> {
         if layout < 1 {
             number_starts(tx)?;
             commands::align_output(tx)?;
+        }
+        if layout < 3 {
+            planted::adopt(tx)?;
         }
         derive_everything(tx)?;
         tx.put(Table::Meta, KEY, LAYOUT.to_string().as_bytes())?;

@@ -3,13 +3,14 @@
 use std::{future::pending, time::Duration};
 
 use reqwest::RequestBuilder;
-use sandboxer::{Operation, clock::ManualClock};
+use sandboxer::{Operation, clock::ManualClock, operations::ERROR_CODES};
 use sandboxer_mock_server::{MockServer, Scenario, SessionSeed, WorldSeed, runner::RunnerKind};
 use serde_json::{Value, json};
 
 use crate::{
     asks::{QUERY, body_of, path_to},
     http::{Answer, Api},
+    worlds::{self, TWINS},
 };
 
 /// The operations that list a code; streaming faces are carried out as what they are faces of.
@@ -89,20 +90,11 @@ async fn an_organisation_is_one_that_the_caller_is_in_and_no_other() {
         login = 'alice'
         [[organisations]]
         name = 'Acme'
-        [[organisations]]
-        name = 'Twins'
-        id = 'team_1'
-        members = [{ account = 'alice' }]
-        [[organisations]]
-        name = 'twins'
-        id = 'team_2'
-        members = [{ account = 'alice' }]
         [[sessions]]
         secret = 'alice-is-here'
         account = 'alice'
     ";
-    let world = WorldSeed::from_toml(seed).unwrap();
-    let server = MockServer::builder().world(world).runner(RunnerKind::Scripted).start().unwrap();
+    let server = worlds::scripted(&(seed.to_owned() + TWINS)).start().unwrap();
     let person = Api::with_key(&server.url(), "alice-is-here");
     for operation in listing("not_org_member") {
         for (organisation, status, code) in [("Acme", 403, "not_org_member"), ("TWINS", 409, "ambiguous_org")]
@@ -123,9 +115,14 @@ async fn a_stopped_sandbox_has_no_machine() {
     api.post(&format!("/sandboxes/{id}/stop"), json!({})).await.succeeds(202, "sandbox.stopping");
     api.wait_for(&id, "archived").await;
     let ask = Ask { process: &process, ..Ask::of(&api, &id) };
-    for operation in listing("machine_not_running") {
+    let code = ERROR_CODES.iter().find(|known| known.code == "machine_not_running").unwrap();
+    let ways_in = [Operation::HostPort, Operation::SshKey, Operation::Desktop];
+    for operation in listing(code.code) {
         let answer = ask.answer(operation).await;
-        fails(operation, &answer, 409, "machine_not_running");
+        let status = if ways_in.contains(&operation) { 400 } else { 409 };
+        fails(operation, &answer, status, code.code);
+        let documented = code.other_statuses.iter().find(|(at, _)| *at == operation);
+        assert_eq!(documented.map_or(code.status, |(_, status)| *status), status, "{operation}");
         assert_eq!(answer.body["error"]["details"]["state"], "archived", "{operation}");
     }
 }
@@ -182,14 +179,20 @@ async fn nothing_reaches_a_machine_that_does_not_answer() {
     ];
     for (scenario, status, code, retryable) in codes {
         server.world().set_scenario(scenario, true).unwrap();
-        // Whoever follows a command is told so in the stream.
-        for operation in listing(code).into_iter().filter(|it| *it != Operation::AttachCommand) {
+        for operation in listing(code) {
             let answer = Ask::of(&api, &id).answer(operation).await;
             fails(operation, &answer, status, code);
             assert_eq!(answer.body["retryable"], retryable, "{operation}");
         }
+        // That is the gateway's, whatever the machine does.
+        api.post(&format!("/sandboxes/{id}/host"), json!({"port": 80})).await.succeeds(200, "port.hosted");
         server.world().set_scenario(scenario, false).unwrap();
     }
+    // The sibling service has no load to tell of, and so no code for it.
+    server.world().set_scenario(Scenario::BoatRestoring, true).unwrap();
+    let stats = Ask::of(&api, &id).answer(Operation::Stats).await;
+    fails(Operation::Stats, &stats, 502, "sandbox_direct_failed");
+    assert_eq!(stats.body["message"], "sandbox_restoring");
 }
 
 #[tokio::test]

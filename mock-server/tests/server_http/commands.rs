@@ -6,8 +6,9 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use sandboxer::clock::{Clock as _, SystemClock};
 use sandboxer_mock_server::MockServer;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
-use crate::http::{Api, guarded, until};
+use crate::http::{Answer, Api, guarded, until};
 
 #[tokio::test]
 async fn a_command_is_answered_with_what_came_of_it() {
@@ -197,17 +198,28 @@ async fn nothing_is_recorded_when_monitoring_is_off() {
     assert_eq!(server.world().commands(&id), [""; 0]);
 }
 
+/// Waits until a command has made the file that says so.
+async fn has_begun(api: &Api, id: &str) {
+    let begun = format!("/sandboxes/{id}/files?path=begun");
+    until(async || api.get(&begun).await.status == 200).await;
+}
+
+/// A call that waits for a command without an end, which has begun.
+async fn waiting_call(api: &Api, id: &str) -> JoinHandle<Answer> {
+    let running = tokio::spawn({
+        let (api, path) = (api.clone(), format!("/sandboxes/{id}/commands"));
+        async move { api.post(&path, json!({"command": "touch begun; sleep 300", "timeoutSeconds": 600})).await }
+    });
+    has_begun(api, id).await;
+    running
+}
+
 #[tokio::test]
 async fn a_command_whose_sandbox_goes_away_is_an_error() {
     let server = MockServer::start();
     let api = Api::of(&server);
     let id = api.sandbox(json!({})).await;
-    let running = tokio::spawn({
-        let (api, path) = (api.clone(), format!("/sandboxes/{id}/commands"));
-        async move { api.post(&path, json!({"command": "touch begun; sleep 300", "timeoutSeconds": 600})).await }
-    });
-    let begun = format!("/sandboxes/{id}/files?path=begun");
-    until(async || api.get(&begun).await.status == 200).await;
+    let running = waiting_call(&api, &id).await;
     api.post(&format!("/sandboxes/{id}/stop"), json!({})).await.succeeds(202, "sandbox.stopping");
     let answer = guarded(running).await.unwrap();
     answer.fails(502, "sandbox_direct_failed");
@@ -225,8 +237,7 @@ async fn a_command_runs_to_its_end_when_its_caller_hangs_up() {
     api.exec(&id, "mkfifo go").await;
     let response =
         api.request("POST", &format!("/sandboxes/{id}/commands")).json(&body).send().await.unwrap();
-    let begun = format!("/sandboxes/{id}/files?path=begun");
-    until(async || api.get(&begun).await.status == 200).await;
+    has_begun(&api, &id).await;
     drop(response);
     SystemClock::new().sleep(Duration::from_millis(50)).await;
     api.exec(&id, "echo > go").await;
@@ -240,12 +251,7 @@ async fn a_waiting_call_is_answered_when_the_server_ends() {
     let server = MockServer::start();
     let api = Api::of(&server);
     let id = api.sandbox(json!({})).await;
-    let running = tokio::spawn({
-        let (api, path) = (api.clone(), format!("/sandboxes/{id}/commands"));
-        async move { api.post(&path, json!({"command": "touch begun; sleep 300", "timeoutSeconds": 600})).await }
-    });
-    let begun = format!("/sandboxes/{id}/files?path=begun");
-    until(async || api.get(&begun).await.status == 200).await;
+    let running = waiting_call(&api, &id).await;
     tokio::task::spawn_blocking(move || server.shutdown()).await.unwrap();
     guarded(running).await.unwrap().fails(502, "sandbox_direct_failed");
 }

@@ -3,31 +3,16 @@
 use std::time::Duration;
 
 use sandboxer::clock::ManualClock;
-use sandboxer_mock_server::{MockServer, Scenario, WorldSeed, runner::RunnerKind};
+use sandboxer_mock_server::{MockServer, Scenario, runner::RunnerKind};
 use serde_json::{Value, json};
 
-use crate::http::{Api, until};
-
-const WORLD: &str = r#"
-[[accounts]]
-login = "alice"
-[[accounts]]
-login = "bob"
-
-[[organisations]]
-name = "acme"
-members = [{ account = "alice" }, { account = "bob" }]
-
-[[keys]]
-secret = "key-of-alice-0001"
-account = "alice"
-[[keys]]
-secret = "key-of-bob-000001"
-account = "bob"
-"#;
+use crate::{
+    http::{Api, until},
+    worlds::{ACME, people, running, with_key_of, with_keys_of},
+};
 
 fn server() -> MockServer {
-    MockServer::builder().world(WorldSeed::from_toml(WORLD).unwrap()).start().unwrap()
+    running(&(people(["alice", "bob"]) + ACME))
 }
 
 async fn create(api: &Api, body: Value) -> Value {
@@ -184,10 +169,7 @@ async fn several_are_created_from_what_was_saved() {
 #[tokio::test]
 async fn members_use_what_is_shared_from_the_start() {
     let server = server();
-    let (alice, bob) = (
-        Api::with_key(&server.url(), "key-of-alice-0001"),
-        Api::with_key(&server.url(), "key-of-bob-000001"),
-    );
+    let [alice, bob] = with_keys_of(&server, ["alice", "bob"]);
     for visibility in ["shared", "private"] {
         let created = create(&alice, json!({"org": "acme", "visibility": visibility})).await;
         let id = created["sandbox"]["id"].as_str().unwrap();
@@ -203,7 +185,7 @@ async fn members_use_what_is_shared_from_the_start() {
 #[tokio::test]
 async fn the_names_of_the_other_dialect_are_understood() {
     let server = server();
-    let api = Api::with_key(&server.url(), "key-of-alice-0001");
+    let api = with_key_of(&server, "alice");
     let id = api.sandbox(json!({})).await;
     let path = format!("/sandboxes/{id}");
     let named = |name: &str| api.request("GET", "/limits").header("X-Boat-Org", name);

@@ -1,9 +1,12 @@
 //! Environments: their versions, and what sandboxes get of them.
 
-use sandboxer_mock_server::{MockServer, Scenario, WorldSeed, runner::RunnerKind};
+use sandboxer_mock_server::{MockServer, Scenario, runner::RunnerKind};
 use serde_json::{Value, json};
 
-use crate::http::{Api, guarded, until};
+use crate::{
+    http::{Api, guarded, until},
+    worlds::{ACME, people, running, with_keys_of},
+};
 
 fn scripted() -> (MockServer, Api) {
     let server = MockServer::builder().runner(RunnerKind::Scripted).start().unwrap();
@@ -209,6 +212,20 @@ async fn flags_say_what_is_passed_on() {
     assert_eq!(look().await, "1 hush token");
     api.call("PUT", &ci, json!({"passSecrets": false})).await.succeeds(200, "environment.updated");
     assert_eq!(look().await, "none  token");
+    // The key that it has does not hand out what it is not given.
+    let closed = api.sandbox(json!({"environment": "ci"})).await;
+    let own = Api::with_key(&server.url(), &stdout(&api, &closed, "printf %s $SANDBOXER_TOKEN").await);
+    own.get(&format!("/sandboxes/{closed}")).await.succeeds(200, "sandbox.info");
+    for path in ["/environments", "/secrets", "/repos"] {
+        own.get(path).await.fails(403, "forbidden");
+    }
+    api.post(&format!("/sandboxes/{closed}/stop"), json!({})).await.succeeds(202, "sandbox.stopping");
+    api.wait_for(&closed, "archived").await;
+    let resume = async |name: &str| {
+        own.post(&format!("/sandboxes/{closed}/resume"), json!({"environment": name})).await
+    };
+    resume("base").await.fails(400, "unknown_environment");
+    resume("ci").await.succeeds(202, "sandbox.resuming");
     let key = json!({"passSecrets": true, "passSandboxCredentials": false});
     api.call("PUT", &ci, key).await.succeeds(200, "environment.updated");
     assert_eq!(look().await, "1 hush");
@@ -296,16 +313,7 @@ async fn of_writers_at_once_each_gets_a_version_of_its_own() {
     assert_eq!(made, 1);
 }
 
-const WORLD: &str = r#"
-[[accounts]]
-login = "alice"
-[[accounts]]
-login = "bob"
-[[accounts]]
-login = "eve"
-[[organisations]]
-name = "Acme"
-members = [{ account = "alice", role = "owner" }, { account = "bob" }]
+const ENVIRONMENTS: &str = r#"
 [[environments]]
 name = "shared"
 organisation = "Acme"
@@ -315,21 +323,12 @@ name = "base"
 account = "alice"
 env = "FROM=alice"
 secret_files = [{ path = "key", contents = "hush" }]
-[[keys]]
-secret = "key-alice"
-account = "alice"
-[[keys]]
-secret = "key-bob"
-account = "bob"
-[[keys]]
-secret = "key-eve"
-account = "eve"
 "#;
 
 #[tokio::test]
 async fn an_organisation_shares_environments_that_its_owners_change() {
-    let server = MockServer::builder().world(WorldSeed::from_toml(WORLD).unwrap()).start().unwrap();
-    let [alice, bob, eve] = ["key-alice", "key-bob", "key-eve"].map(|key| Api::with_key(&server.url(), key));
+    let server = running(&[&people(["alice", "bob", "eve"]), ACME, ENVIRONMENTS].concat());
+    let [alice, bob, eve] = with_keys_of(&server, ["alice", "bob", "eve"]);
     let listed = bob.get("/environments?org=Acme").await.succeeds(200, "environments.list");
     let names: Vec<_> =
         listed["environments"].as_array().unwrap().iter().map(|it| it["name"].clone()).collect();

@@ -97,6 +97,7 @@ async fn commands_can_be_scripted() {
         "make",
         Script::new().stdout("working\n").pause(Duration::from_secs(20)).stderr("failed\n").exit(2),
     );
+    runner.on("eat", Script::new().out_of_memory());
     let server = MockServer::builder().clock(clock.shared()).own_runner(Arc::new(runner)).start().unwrap();
     let api = Api::of(&server);
     let id = api.sandbox(json!({})).await;
@@ -110,4 +111,13 @@ async fn commands_can_be_scripted() {
     assert_eq!((&done["stdout"], &done["stderr"]), (&json!("working\n"), &json!("failed\n")));
     assert_eq!(done["exitCode"], 2);
     assert_eq!(api.exec(&id, "other").await["exitCode"], 127);
+    let eaten = api.exec(&id, "eat").await;
+    assert_eq!(
+        (&eaten["success"], &eaten["exitCode"], &eaten["signal"], &eaten["oomKilled"]),
+        (&json!(false), &json!(null), &json!("SIGKILL"), &json!(true))
+    );
+    let eaten = api.start(&id, "eat").await;
+    let process = format!("/sandboxes/{id}/commands/{}", eaten["processId"]);
+    until(async || api.get(&process).await.body["status"] == "exited").await;
+    assert_eq!(api.get(&process).await.body["oomKilled"], true);
 }

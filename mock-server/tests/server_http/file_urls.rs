@@ -4,10 +4,16 @@ use std::time::Duration;
 
 use reqwest::{Response, StatusCode, header};
 use sandboxer::clock::ManualClock;
-use sandboxer_mock_server::MockServer;
+use sandboxer_mock_server::{MockServer, Scenario};
 use serde_json::{Value, json};
+use tokio::{
+    sync::mpsc::{self, Sender},
+    task::JoinHandle,
+};
 
-use crate::http::{Api, guarded, until};
+use crate::http::{Answer, Api, guarded, until};
+
+type Piece = Result<Vec<u8>, std::io::Error>;
 
 struct Files {
     server: MockServer,
@@ -23,6 +29,23 @@ impl Files {
         let id = api.sandbox(json!({})).await;
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { server, api, id, http }
+    }
+
+    async fn tell(&self, what: &str) -> Answer {
+        self.api.post(&format!("/sandboxes/{}/{what}", self.id), json!({})).await
+    }
+
+    /// An upload that goes on until its sender is dropped; three mebibytes of it have been taken.
+    async fn begin_put(&self, url: &str) -> (Sender<Piece>, JoinHandle<reqwest::Result<Response>>) {
+        let (sender, pieces) = mpsc::channel(1);
+        let pieces =
+            futures_util::stream::unfold(pieces, async |mut pieces| Some((pieces.recv().await?, pieces)));
+        let body = reqwest::Body::wrap_stream(Box::pin(pieces));
+        let putting = tokio::spawn(self.http.put(url).body(body).send());
+        for _ in 0..3 {
+            guarded(sender.send(Ok(vec![b'n'; 1 << 20]))).await.unwrap();
+        }
+        (sender, putting)
     }
 
     async fn ask(&self, way: &str, body: Value) -> Value {
@@ -87,14 +110,7 @@ async fn a_replaced_file_keeps_its_permissions_and_is_seen_whole_or_not() {
     let files = Files::of(MockServer::start()).await;
     files.shell("printf old > run && chmod 750 run && ln -s run link").await;
     let url = files.url("upload", "link").await;
-    let (sender, pieces) = tokio::sync::mpsc::channel::<Result<Vec<u8>, std::io::Error>>(1);
-    let pieces =
-        futures_util::stream::unfold(pieces, async |mut pieces| Some((pieces.recv().await?, pieces)));
-    let putting =
-        tokio::spawn(files.http.put(&url).body(reqwest::Body::wrap_stream(Box::pin(pieces))).send());
-    for _ in 0..3 {
-        guarded(sender.send(Ok(vec![b'n'; 1 << 20]))).await.unwrap();
-    }
+    let (sender, putting) = files.begin_put(&url).await;
     assert_eq!(files.shell("cat run; ls -A").await, "oldlink\nrun\n");
     drop(sender);
     assert_eq!(guarded(putting).await.unwrap().unwrap().status(), StatusCode::OK);
@@ -276,6 +292,34 @@ async fn parts_of_a_download_can_be_asked_for() {
 }
 
 #[tokio::test]
+async fn an_address_leads_to_a_machine_that_answers() {
+    let files = Files::of(MockServer::start()).await;
+    files.shell("printf x > f").await;
+    let (up, down) = (files.url("upload", "g").await, files.url("download", "f").await);
+    let set = |scenario, on| files.server.world().set_scenario_for(&files.id, scenario, on).unwrap();
+    let failed = || (502, "sandbox_direct_failed".to_owned());
+    for scenario in [Scenario::Unreachable, Scenario::Restoring] {
+        set(scenario, true);
+        assert_eq!(code(files.get(&down).await).await, failed());
+        assert_eq!(code(files.put(&up, "y").await).await, failed());
+        set(scenario, false);
+    }
+    // Also when it stops answering while the file comes.
+    let (sender, mut pieces) = tokio::sync::mpsc::channel::<Result<Vec<u8>, std::io::Error>>(1);
+    let pieces = futures_util::stream::poll_fn(move |context| pieces.poll_recv(context));
+    let putting = tokio::spawn(files.http.put(&up).body(reqwest::Body::wrap_stream(pieces)).send());
+    for _ in 0..3 {
+        guarded(sender.send(Ok(vec![0; 1 << 20]))).await.unwrap();
+    }
+    set(Scenario::Unreachable, true);
+    drop(sender);
+    assert_eq!(code(guarded(putting).await.unwrap().unwrap()).await, failed());
+    set(Scenario::Unreachable, false);
+    assert_eq!(files.shell("ls -A").await, "f\n");
+    assert_eq!(guarded(files.get(&down).await.text()).await.unwrap(), "x");
+}
+
+#[tokio::test]
 async fn an_upload_ends_with_its_sandbox() {
     let files = Files::of(MockServer::start()).await;
     let down = {
@@ -283,30 +327,15 @@ async fn an_upload_ends_with_its_sandbox() {
         files.url("download", "f").await
     };
     let url = files.url("upload", "big").await;
-    let (sender, pieces) = tokio::sync::mpsc::channel::<Result<Vec<u8>, std::io::Error>>(1);
-    let pieces =
-        futures_util::stream::unfold(pieces, async |mut pieces| Some((pieces.recv().await?, pieces)));
-    let putting =
-        tokio::spawn(files.http.put(&url).body(reqwest::Body::wrap_stream(Box::pin(pieces))).send());
-    for _ in 0..3 {
-        guarded(sender.send(Ok(vec![0; 1 << 20]))).await.unwrap();
-    }
-    files
-        .api
-        .post(&format!("/sandboxes/{}/stop", files.id), json!({}))
-        .await
-        .succeeds(202, "sandbox.stopping");
+    let (sender, putting) = files.begin_put(&url).await;
+    files.tell("stop").await.succeeds(202, "sandbox.stopping");
     // It does not wait for an upload that goes on.
     files.api.wait_for(&files.id, "archived").await;
     drop(sender);
     let ended = guarded(putting).await.unwrap();
     assert!(ended.is_err() || ended.unwrap().status() == StatusCode::CONFLICT);
     assert_eq!(code(files.get(&down).await).await, (409, "machine_not_running".to_owned()));
-    files
-        .api
-        .post(&format!("/sandboxes/{}/resume", files.id), json!({}))
-        .await
-        .succeeds(202, "sandbox.resuming");
+    files.tell("resume").await.succeeds(202, "sandbox.resuming");
     files.api.wait_for(&files.id, "ready").await;
     assert_eq!(files.shell("ls -A").await, "f\n");
     assert_eq!(guarded(files.get(&down).await.text()).await.unwrap(), "x");

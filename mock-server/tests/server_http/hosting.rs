@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use reqwest::{StatusCode, redirect};
-use sandboxer_mock_server::{MockServer, RunnerKind, StartError};
+use sandboxer_mock_server::{MockServer, RunnerKind, Scenario, StartError};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -110,6 +110,21 @@ async fn answer(request: reqwest::RequestBuilder) -> (StatusCode, String, String
 
 fn address(url: &str) -> SocketAddr {
     url.strip_prefix("http://").unwrap().split('/').next().unwrap().parse().unwrap()
+}
+
+/// A connection that the program has switched to repeating in capitals.
+async fn upgraded(url: &str) -> TcpStream {
+    let mut socket = guarded(TcpStream::connect(address(url))).await.unwrap();
+    let request =
+        "GET /socket HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(guarded(socket.read_u8()).await.unwrap());
+    }
+    let head = String::from_utf8(head).unwrap().to_lowercase();
+    assert!(head.starts_with("http/1.1 101 ") && head.contains("upgrade: websocket"), "{head}");
+    socket
 }
 
 #[tokio::test]
@@ -266,16 +281,7 @@ async fn upgraded_connections_and_pieces_flow_both_ways_and_end_with_the_hosting
         assert_eq!(guarded(pieces.chunk()).await.unwrap().unwrap(), "second");
         assert_eq!(guarded(pieces.chunk()).await.unwrap(), None);
 
-        let mut socket = guarded(TcpStream::connect(address(url))).await.unwrap();
-        let request =
-            "GET /socket HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
-        socket.write_all(request.as_bytes()).await.unwrap();
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            head.push(guarded(socket.read_u8()).await.unwrap());
-        }
-        let head = String::from_utf8(head).unwrap().to_lowercase();
-        assert!(head.starts_with("http/1.1 101 ") && head.contains("upgrade: websocket"), "{head}");
+        let mut socket = upgraded(url).await;
         for word in ["hello", "again"] {
             socket.write_all(word.as_bytes()).await.unwrap();
             let mut echo = vec![0; word.len()];
@@ -291,6 +297,35 @@ async fn upgraded_connections_and_pieces_flow_both_ways_and_end_with_the_hosting
         assert!(!matches!(guarded(socket.read(&mut [0; 8])).await, Ok(1..)));
         assert!(guarded(http.get(url).send()).await.is_err());
         assert_eq!(case.api.get(&case.path("/host")).await.succeeds(200, "port.list")["ports"], json!([]));
+        case.server.shutdown();
+    }
+}
+
+#[tokio::test]
+async fn nothing_goes_through_to_a_machine_that_does_not_answer() {
+    for case in cases().await {
+        case.run("0.0.0.0").await;
+        let hosted = case.host(json!({"public": true})).await;
+        let url = hosted["url"].as_str().unwrap();
+        let http = plain();
+        let set = |scenario, on| case.server.world().set_scenario_for(&case.id, scenario, on).unwrap();
+        let mut pieces = guarded(http.get(format!("{url}pieces")).send()).await.unwrap();
+        assert_eq!(guarded(pieces.chunk()).await.unwrap().unwrap(), "first");
+        let mut socket = upgraded(url).await;
+        for scenario in [Scenario::Restoring, Scenario::BoatRestoring, Scenario::Unreachable] {
+            // What is open stays open but for a machine that is not there any more.
+            socket.write_all(b"x").await.unwrap();
+            assert_eq!(guarded(socket.read_u8()).await.unwrap(), b'X');
+            set(scenario, true);
+            let (status, code, _) = answer(http.get(url)).await;
+            assert_eq!((status.as_u16(), code.as_str()), (502, "sandbox_unreachable"));
+            if scenario == Scenario::Unreachable {
+                assert!(!matches!(guarded(socket.read(&mut [0; 8])).await, Ok(1..)));
+                assert!(guarded(pieces.chunk()).await.is_err());
+            }
+            set(scenario, false);
+        }
+        assert_eq!(answer(http.get(url)).await.0, 203);
         case.server.shutdown();
     }
 }
@@ -336,7 +371,7 @@ async fn a_stopped_sandbox_says_so_and_a_deleted_one_is_gone() {
             ("/sshkey", json!({"key": "ssh-ed25519 AAAA"})),
         ] {
             let details = case.api.post(&case.path(path), body).await;
-            assert_eq!(details.fails(409, "machine_not_running")["state"], "archived");
+            assert_eq!(details.fails(400, "machine_not_running")["state"], "archived");
         }
         case.api.post(&case.path("/resume"), json!({})).await.succeeds(202, "sandbox.resuming");
         case.api.wait_for(&case.id, "ready").await;

@@ -9,20 +9,10 @@ use serde_json::{Value, json};
 use crate::{
     asks::{QUERY, body_of, path_to},
     http::{Answer, Api},
+    worlds::{people, scripted_and_clock},
 };
 
-const WORLD: &str = r#"
-[[accounts]]
-login = "alice"
-[[accounts]]
-login = "bob"
-
-[[keys]]
-secret = "key-of-alice-0001"
-account = "alice"
-[[keys]]
-secret = "key-of-bob-000001"
-account = "bob"
+const MORE_KEYS: &str = r#"
 [[keys]]
 secret = "key-of-bob-reads1"
 account = "bob"
@@ -43,14 +33,7 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
-        let clock = ManualClock::new();
-        let world = WorldSeed::from_toml(WORLD).unwrap();
-        let server = MockServer::builder()
-            .clock(clock.shared())
-            .world(world)
-            .runner(RunnerKind::Scripted)
-            .start()
-            .unwrap();
+        let (server, clock) = scripted_and_clock(&(people(["alice", "bob"]) + MORE_KEYS));
         Self { server, clock }
     }
 
@@ -59,11 +42,11 @@ impl Server {
     }
 
     fn alice(&self) -> Api {
-        self.with("key-of-alice-0001")
+        self.with("key-alice")
     }
 
     fn bob(&self) -> Api {
-        self.with("key-of-bob-000001")
+        self.with("key-bob")
     }
 
     fn alice_herself(&self) -> Api {
@@ -252,7 +235,7 @@ async fn keys_that_make_no_sense_are_refused_and_nothing_is_made() {
     assert_eq!((&off.body["scopedCreationEnabled"], off.body.get("ok")), (&json!(false), None));
     assert_eq!(off.body["requestId"], off.headers["x-request-id"].to_str().unwrap());
     assert_eq!(alice.get("/api-keys").await.body["catalog"]["scopedCreationEnabled"], false);
-    let error = own.server.client_builder().api_key("key-of-alice-0001").build().unwrap();
+    let error = own.server.client_builder().api_key("key-alice").build().unwrap();
     let error = error.api().create_scoped_api_key(Default::default()).await.expect_err("none can be made");
     assert_eq!((error.status(), error.code()), (Some(503), "scoped_api_key_creation_disabled"));
 }

@@ -106,6 +106,8 @@ async fn a_stop_that_is_pending_is_joined_forced_or_superseded() {
 async fn a_sandbox_stops_by_itself_when_its_time_is_over() {
     let clock = ManualClock::new();
     let server = MockServer::builder().clock(clock.shared()).runner(RunnerKind::Scripted).start().unwrap();
+    // Captures would come every minute, too.
+    server.world().set_capture_every(Duration::ZERO);
     let api = Api::of(&server);
     let id = api.sandbox(json!({"ttlSeconds": 60})).await;
     let other = api.sandbox(json!({"ttlSeconds": null})).await;
@@ -137,6 +139,7 @@ async fn calls_are_held_while_a_sandbox_starts() {
     let server = MockServer::builder()
         .clock(clock.shared())
         .boot_delay(boot)
+        .capture_every(Duration::ZERO)
         .runner(RunnerKind::Process)
         .start()
         .unwrap();

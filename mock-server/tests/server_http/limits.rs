@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use sandboxer::clock::ManualClock;
-use sandboxer_mock_server::{MockServer, WorldSeed, runner::RunnerKind};
+use sandboxer_mock_server::{MockServer, Scenario, WorldSeed, runner::RunnerKind};
 use serde_json::json;
 
-use crate::http::Api;
+use crate::{
+    http::{Api, until},
+    worlds::{person, scripted, scripted_and_clock, with_key_of},
+};
 
-const WORLD: &str = r#"
+const PLANS: &str = r#"
 [[plans]]
 key = "trial"
 name = "Trial"
@@ -20,34 +23,17 @@ starts_per_day = 4
 key = "pro"
 dollars = 20.0
 active_sandboxes = 100
-
-[[accounts]]
-login = "tess"
-plan = "trial"
-[[accounts]]
-login = "paul"
-plan = "pro"
-[[accounts]]
-login = "sue"
-standing = "suspended"
-reason = "unpaid"
-[[accounts]]
-login = "carl"
-blocked = true
-
-[[keys]]
-secret = "key-tess"
-account = "tess"
-[[keys]]
-secret = "key-paul"
-account = "paul"
-[[keys]]
-secret = "key-sue"
-account = "sue"
-[[keys]]
-secret = "key-carl"
-account = "carl"
 "#;
+
+fn world() -> String {
+    let people = [
+        ("tess", "plan = \"trial\""),
+        ("paul", "plan = \"pro\""),
+        ("sue", "standing = \"suspended\"\nreason = \"unpaid\""),
+        ("carl", "blocked = true"),
+    ];
+    PLANS.to_owned() + &people.map(|(login, more)| person(login, more)).concat()
+}
 
 struct Server {
     server: MockServer,
@@ -56,14 +42,12 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
-        let clock = ManualClock::new();
-        let world = WorldSeed::from_toml(WORLD).unwrap();
-        let server = MockServer::builder().clock(clock.shared()).world(world).runner(RunnerKind::Scripted);
-        Self { server: server.start().unwrap(), clock }
+        let (server, clock) = scripted_and_clock(&world());
+        Self { server, clock }
     }
 
     fn of(&self, login: &str) -> Api {
-        Api::with_key(&self.server.url(), &format!("key-{login}"))
+        with_key_of(&self.server, login)
     }
 }
 
@@ -161,4 +145,105 @@ async fn who_may_start_nothing_may_look() {
     assert!(details["billingUrl"].is_string() && details["accessTier"] == "local", "{details}");
     let limits = own.of("carl").get("/limits").await.body;
     assert_eq!((&limits["billingStatus"], &limits["checkoutRequired"]), (&json!("blocked"), &json!(true)));
+}
+
+#[tokio::test]
+async fn what_waits_for_a_machine_counts_against_what_may_be_active() {
+    let world = world().replace(
+        "active_sandboxes = 10\nstarts_per_minute = 2\nstarts_per_hour = 3\nstarts_per_day = 4",
+        "active_sandboxes = 2",
+    );
+    let world = WorldSeed::from_toml(&format!("{world}\n[machines]\ncount = 1")).unwrap();
+    let server = MockServer::builder().world(world).runner(RunnerKind::Scripted).start().unwrap();
+    let tess = Api::with_key(&server.url(), "key-tess");
+    let first = tess.sandbox(json!({})).await;
+    let waiting = tess.post("/sandboxes", json!({})).await.succeeds(202, "sandbox.created");
+    let waiting = waiting["sandbox"]["id"].as_str().unwrap();
+    assert_eq!(tess.state(waiting).await, "provisioning");
+    let limits = async || {
+        let limits = tess.get("/limits").await.succeeds(200, "limits.info");
+        ["activeSandboxes", "maxActiveSandboxes", "canStart", "startBlockedReason"]
+            .map(|it| limits[it].clone())
+    };
+    assert_eq!(limits().await, [json!(1), json!(2), json!(false), json!("limit_reached")]);
+    tess.post("/sandboxes", json!({})).await.fails(429, "limit_reached");
+    tess.delete(&first).await.succeeds(202, "sandbox.deleting");
+    tess.wait_for(waiting, "ready").await;
+    assert_eq!(limits().await, [json!(1), json!(2), json!(true), json!(null)]);
+}
+
+#[tokio::test]
+async fn a_resume_in_the_place_of_a_stop_that_fails_takes_no_place_and_no_machine_more() {
+    let world = world().replace("active_sandboxes = 10", "active_sandboxes = 1");
+    let clock = ManualClock::new();
+    let server = scripted(&world.replace("starts_per_minute = 2", "starts_per_minute = 9"))
+        .clock(clock.shared())
+        .start()
+        .unwrap();
+    let (tess, world) = (with_key_of(&server, "tess"), server.world());
+    let id = tess.sandbox(json!({"ttlSeconds": null})).await;
+    let path = format!("/sandboxes/{id}");
+    let failing = async || {
+        world.set_scenario_for(&id, Scenario::BrokenDisk, true).unwrap();
+        tess.post(&format!("{path}/stop"), json!({})).await.succeeds(202, "sandbox.stopping");
+        until(async || tess.get(&path).await.body["sandbox"]["stop"]["status"] == "failing").await;
+        world.set_scenario_for(&id, Scenario::BrokenDisk, false).unwrap();
+    };
+    for body in [json!({}), json!({"failFast": true})] {
+        failing().await;
+        // Its own machine is the only one, and stays its own.
+        world.set_machines(Some(0));
+        tess.post("/sandboxes", json!({})).await.fails(429, "limit_reached");
+        tess.post(&format!("{path}/resume"), body).await.succeeds(202, "sandbox.resuming");
+        tess.wait_for(&id, "ready").await;
+        world.set_machines(None);
+    }
+    // It is a start all the same.
+    failing().await;
+    tess.post(&format!("{path}/resume"), json!({})).await.fails(429, "rate_limited");
+}
+
+#[tokio::test]
+async fn several_starts_at_once_are_told_when_there_is_room_for_all() {
+    let clock = ManualClock::new();
+    let world = "
+        [[plans]]
+        key = 'five'
+        starts_per_minute = 5
+        [[accounts]]
+        login = 'tess'
+        plan = 'five'
+        [[keys]]
+        secret = 'key-tess'
+        account = 'tess'
+        ";
+    let world = WorldSeed::from_toml(world).unwrap();
+    let server = MockServer::builder()
+        .clock(clock.shared())
+        .world(world)
+        .runner(RunnerKind::Scripted)
+        .start()
+        .unwrap();
+    let tess = Api::with_key(&server.url(), "key-tess");
+    let seconds = |seconds| clock.advance(Duration::from_secs(seconds));
+    let source = tess.sandbox(json!({})).await;
+    tess.post("/named-snapshots", json!({"sandboxId": source, "name": "saved"})).await;
+    until(async || tess.get("/named-snapshots/saved").await.body["snapshot"]["status"] == "ready").await;
+    let create = async |count: u64| tess.post("/sandboxes", json!({"from": "saved", "count": count})).await;
+    seconds(10);
+    create(2).await.succeeds(202, "sandbox.created");
+    seconds(10);
+    let refused = create(4).await;
+    assert_eq!(refused.fails(429, "rate_limited")["window"], "minute");
+    // Two of the three have to leave, and the second of them came ten seconds after the first.
+    assert_eq!(refused.headers["retry-after"], "50");
+    assert_eq!(create(3).await.headers["retry-after"], "40");
+    seconds(50);
+    create(4).await.succeeds(202, "sandbox.created");
+    seconds(3600);
+    let never = create(6).await;
+    let details = never.fails(429, "rate_limited");
+    assert_eq!((&details["retryable"], &details["limit"]), (&json!(false), &json!(5)));
+    assert_eq!((never.headers.get("retry-after"), &details["canStart"]), (None, &json!(true)));
+    create(5).await.succeeds(202, "sandbox.created");
 }

@@ -123,6 +123,19 @@ async fn samples_are_taken_on_the_clock_and_shown_by_window() {
 }
 
 #[tokio::test]
+async fn what_a_setup_script_runs_is_sampled() {
+    let clock = ManualClock::new();
+    let server = process(&clock);
+    let api = Api::of(&server);
+    let id = api.sandbox(json!({"setupScript": "sleep 1000"})).await;
+    let shown = async || api.get(&format!("/sandboxes/{id}")).await.body["sandbox"]["setupStatus"].clone();
+    until(async || shown().await == "running").await;
+    let points = async || api.get(&format!("/sandboxes/{id}/metrics")).await.body["points"].clone();
+    sampled(&clock, async || points().await.as_array().unwrap().len() == 1).await;
+    assert!(figure(&points().await[0], "mem") > 0.0);
+}
+
+#[tokio::test]
 async fn keys_and_other_accounts_see_what_they_may() {
     let seed = "[[accounts]]\nlogin = 'bob'\n[[keys]]\nsecret = 'sbx_live_bob'\naccount = 'bob'\n\
                 [[keys]]\nsecret = 'sbx_live_files'\nactions = ['file.read']\n";

@@ -3,44 +3,13 @@
 use std::{fs, time::Duration};
 
 use sandboxer::clock::ManualClock;
-use sandboxer_mock_server::{MockServer, Scenario, WorldSeed, runner::RunnerKind};
+use sandboxer_mock_server::{MockServer, Scenario, runner::RunnerKind};
 use serde_json::{Value, json};
 
-use crate::http::{Api, guarded, until};
-
-const WORLD: &str = r#"
-[[plans]]
-key = "trial"
-named_snapshots = 2
-
-[[accounts]]
-login = "alice"
-[[accounts]]
-login = "bob"
-[[accounts]]
-login = "carl"
-plan = "trial"
-[[accounts]]
-login = "poor"
-blocked = true
-
-[[organisations]]
-name = "Acme"
-members = [{ account = "alice" }, { account = "bob" }]
-
-[[keys]]
-secret = "alice"
-account = "alice"
-[[keys]]
-secret = "bob"
-account = "bob"
-[[keys]]
-secret = "carl"
-account = "carl"
-[[keys]]
-secret = "poor"
-account = "poor"
-"#;
+use crate::{
+    http::{Api, guarded, until},
+    worlds::{ACME, people, person, scripted_and_clock, with_key_of},
+};
 
 struct Setting {
     server: MockServer,
@@ -49,13 +18,14 @@ struct Setting {
 
 impl Setting {
     fn new() -> Self {
-        let clock = ManualClock::new();
-        let builder = MockServer::builder().clock(clock.shared()).runner(RunnerKind::Scripted);
-        Self { server: builder.world(WorldSeed::from_toml(WORLD).unwrap()).start().unwrap(), clock }
+        let plan = "[[plans]]\nkey = \"trial\"\nnamed_snapshots = 2\n";
+        let others = person("carl", "plan = \"trial\"") + &person("poor", "blocked = true");
+        let (server, clock) = scripted_and_clock(&[plan, &people(["alice", "bob"]), ACME, &others].concat());
+        Self { server, clock }
     }
 
-    fn api(&self, key: &str) -> Api {
-        Api::with_key(&self.server.url(), key)
+    fn api(&self, login: &str) -> Api {
+        with_key_of(&self.server, login)
     }
 
     fn write(&self, sandbox: &str, text: &str) {
@@ -154,6 +124,8 @@ async fn one_of_two_savers_of_a_name_wins() {
     set.write(&id, "old");
     save(&alice, &id, "base").await;
     let delay = Duration::from_secs(60);
+    // Captures would come every minute, too.
+    set.server.world().set_capture_every(Duration::ZERO);
     set.server.world().set_save_delay(delay);
     set.write(&id, "new");
     let body = json!({"sandboxId": id, "name": "base"});
@@ -307,7 +279,7 @@ async fn a_key_for_some_sandboxes_leaves_the_snapshots_of_others_alone() {
     let body = json!({"name": "limited", "preset": "full-sandbox", "sandboxIds": [own]});
     let made = alice.post("/api-keys/scoped", body).await;
     assert_eq!(made.status, 201, "{}", made.body);
-    let limited = set.api(made.body["secret"].as_str().unwrap());
+    let limited = Api::with_key(&set.server.url(), made.body["secret"].as_str().unwrap());
     let before = named(&alice, "base").await;
 
     let refused = limited.post("/named-snapshots", json!({"sandboxId": own, "name": "base"})).await;

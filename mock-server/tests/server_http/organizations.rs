@@ -3,57 +3,31 @@
 use std::time::Duration;
 
 use sandboxer::clock::ManualClock;
-use sandboxer_mock_server::{MockServer, WorldSeed, runner::RunnerKind};
+use sandboxer_mock_server::{MockServer, WorldSeed};
 use serde_json::json;
 
-use crate::http::Api;
+use crate::{
+    http::Api,
+    worlds::{TWINS, person, scripted, with_keys_of},
+};
 
 const WORLD: &str = r#"
 [[plans]]
 key = "trial"
 active_sandboxes = 1
 
-[[accounts]]
-login = "alice"
-email = "alice@example.com"
-name = "Alice A."
-[[accounts]]
-login = "bob"
-plan = "trial"
-[[accounts]]
-login = "eve"
-
 [[organisations]]
 name = "Acme"
 id = "team_acme"
 members = [{ account = "alice", role = "owner" }, { account = "bob", active_sandboxes = 3 }]
 invites = [{ email = "dan@example.com", expires_in_seconds = 60 }, { email = "fay@example.com" }]
-[[organisations]]
-name = "Twins"
-id = "team_1"
-members = [{ account = "alice" }]
-[[organisations]]
-name = "twins"
-id = "team_2"
-members = [{ account = "alice" }]
-
-[[keys]]
-secret = "key-alice"
-account = "alice"
-[[keys]]
-secret = "key-bob"
-account = "bob"
-[[keys]]
-secret = "key-eve"
-account = "eve"
 "#;
 
 fn start(clock: &ManualClock) -> (MockServer, Api, Api, Api) {
-    let world = WorldSeed::from_toml(WORLD).unwrap();
-    let server = MockServer::builder().clock(clock.shared()).world(world).runner(RunnerKind::Scripted);
-    let server = server.start().unwrap();
-    let with = |key: &str| Api::with_key(&server.url(), key);
-    let (alice, bob, eve) = (with("key-alice"), with("key-bob"), with("key-eve"));
+    let alice = person("alice", "email = \"alice@example.com\"\nname = \"Alice A.\"");
+    let others = person("bob", "plan = \"trial\"") + &person("eve", "");
+    let server = scripted(&[&alice, &others, WORLD, TWINS].concat()).clock(clock.shared()).start().unwrap();
+    let [alice, bob, eve] = with_keys_of(&server, ["alice", "bob", "eve"]);
     (server, alice, bob, eve)
 }
 

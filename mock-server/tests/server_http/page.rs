@@ -1,6 +1,9 @@
 //! The page for people: what it shows, what it hides, whom it lets in.
 
+use std::time::Duration;
+
 use reqwest::{Client, Method, StatusCode, header, redirect::Policy};
+use sandboxer::clock::ManualClock;
 use sandboxer_mock_server::{MockServer, RunnerKind};
 use serde_json::json;
 use url::Url;
@@ -120,6 +123,33 @@ async fn it_shows_a_sandbox_with_all_that_belongs_to_it() {
 }
 
 #[tokio::test]
+async fn processes_that_commands_left_running_are_no_commands() {
+    let (period, clock) = (Duration::from_millis(30_001), ManualClock::new());
+    let server = MockServer::builder().clock(clock.shared()).runner(RunnerKind::Process).start().unwrap();
+    let (api, visitor) = (Api::of(&server), Visitor::of(&server).await);
+    let id = api.sandbox(json!({"ttlSeconds": null})).await;
+    api.exec(&id, "echo is up; sleep 4321 > /dev/null 2>&1 &").await;
+    let path = format!("/sandboxes/{id}/command-history?mode=process");
+    let left = async || api.get(&path).await.body["commands"].as_array().unwrap().clone();
+    // A process is young for a second of real time.
+    until(async || {
+        clock.wait_for_sleep_of(period).await;
+        clock.advance(period);
+        !left().await.is_empty()
+    })
+    .await;
+    let address = format!("/?sandbox={id}");
+    let page = visitor.sees(&address).await;
+    for part in ["<h3>Output of <code>echo is up; ", "\nis up\n", "<code>/home/user</code>"] {
+        assert!(page.contains(part), "{part:?} is not in {page}");
+    }
+    assert!(!page.contains("<code>sleep 4321</code>"), "{page}");
+    let left = left().await[0]["commandId"].as_str().unwrap().to_owned();
+    let page = visitor.sees(&format!("{address}&command={left}")).await;
+    assert!(!page.contains("Output of") && page.contains("<code>echo is up; "), "{page}");
+}
+
+#[tokio::test]
 async fn hostile_text_stays_text() {
     let server = MockServer::start();
     let (api, visitor) = (Api::of(&server), Visitor::of(&server).await);
@@ -201,6 +231,61 @@ async fn secrets_are_not_shown() {
         &own,
     ] {
         // The command line itself is the user's own words; what it assigns is hidden there as well.
+        assert!(pages.iter().all(|page| !page.contains(bad)), "{bad} is shown");
+    }
+}
+
+#[tokio::test]
+async fn what_the_server_knows_for_a_secret_is_not_shown() {
+    let server = MockServer::start();
+    let (api, visitor) = (Api::of(&server), Visitor::of(&server).await);
+    let secrets = json!({
+        "envContents": "PHRASE='correct horse battery'\nMODE=abc",
+        "secretFiles": [
+            {"path": "token.txt", "contents": "plainvalue"},
+            {"path": "folder/netrc", "contents": "login somebody\npin 1234\n"},
+        ],
+    });
+    api.post("/secrets", secrets).await.succeeds(200, "secrets.updated");
+    let id = api.sandbox(json!({"env": {"STRIPE": "chargeablevalue"}})).await;
+    // Repeated by output, by a command, by an agent, and in files of other names.
+    api.exec(&id, "echo mode $MODE, phrase $PHRASE, stripe $STRIPE; cat token.txt folder/netrc >&2").await;
+    api.exec(&id, "cp token.txt copy.txt; echo chargeablevalue >> copy.txt; ln -s token.txt link.txt").await;
+    api.exec(&id, "printf '%s' \"$PHRASE\"; head -c 16370 /dev/zero | tr '\\0' 'x'; printf ' end'").await;
+    let prompt = json!({"prompt": "```sh\necho \"agent $PHRASE\"\n```"});
+    assert!(api.post(&format!("/sandboxes/{id}/prompt"), prompt).await.status < 300);
+    let address = format!("/?sandbox={id}");
+    until(async || visitor.sees(&address).await.contains(">response<")).await;
+
+    let commands = api.get(&format!("/sandboxes/{id}/command-history")).await.succeeds(200, "command.list");
+    let mut pages = Vec::new();
+    for command in commands["commands"].as_array().unwrap() {
+        let command = command["commandId"].as_str().unwrap();
+        pages.push(visitor.sees(&format!("{address}&command={command}")).await);
+    }
+    assert_eq!(pages.len(), 4);
+    let oldest = pages.last().unwrap();
+    assert!(oldest.contains("\nmode abc, phrase ••••, stripe ••••\n"), "{oldest}");
+    assert!(pages[0].contains("\nagent ••••\n"), "{}", pages[0]);
+    for path in ["token.txt", "link.txt", "folder/netrc"] {
+        pages.push(visitor.sees(&format!("{address}&path={path}")).await);
+        assert!(pages.last().unwrap().contains("\n(a secret file)<"), "{path}");
+    }
+    pages.push(visitor.sees(&format!("{address}&path=copy.txt")).await);
+    assert!(pages.last().unwrap().contains("\n••••••••\n"), "{}", pages.last().unwrap());
+    // What was written before them says the old ones still.
+    for phrase in ["'a new phrase'", "'and the next'"] {
+        let secrets = json!({
+            "envContents": format!("PHRASE={phrase}"),
+            "secretFiles": [{"path": "token.txt", "contents": phrase}],
+        });
+        api.post("/secrets", secrets).await.succeeds(200, "secrets.updated");
+    }
+    for command in commands["commands"].as_array().unwrap() {
+        let command = command["commandId"].as_str().unwrap();
+        pages.push(visitor.sees(&format!("{address}&command={command}&path=copy.txt")).await);
+    }
+    for bad in ["horse", "battery", "plainvalue", "somebody", "pin 1234", "chargeablevalue"] {
         assert!(pages.iter().all(|page| !page.contains(bad)), "{bad} is shown");
     }
 }

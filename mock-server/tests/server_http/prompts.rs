@@ -416,7 +416,8 @@ async fn what_ran_in_a_killed_server_has_failed_and_says_so() {
     let (mut child, url) = binary::start(&arguments);
     let api = Api::with_key(&url, "k");
     let id = api.sandbox(json!({})).await;
-    let (runs, conversation) = prompt(&api, &id, json!({"prompt": "```sh\nsleep 600\n```"})).await;
+    // Of a killed server of this kind commands live on: this one not for long.
+    let (runs, conversation) = prompt(&api, &id, json!({"prompt": "```sh\nsleep 30\n```"})).await;
     is(&api, &id, &runs, "running").await;
     let (waits, _) = prompt(&api, &id, json!({"prompt": "hello"})).await;
     child.kill().expect("killed");

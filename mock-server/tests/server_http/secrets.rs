@@ -1,9 +1,12 @@
 //! The secrets of an account, replaced as a whole and pushed to what runs.
 
-use sandboxer_mock_server::{MockServer, Scenario};
+use std::time::Duration;
+
+use sandboxer::clock::ManualClock;
+use sandboxer_mock_server::{MockServer, Scenario, runner::RunnerKind};
 use serde_json::json;
 
-use crate::http::Api;
+use crate::http::{Api, guarded};
 
 #[tokio::test]
 async fn new_secrets_reach_the_sandboxes_that_are_up() {
@@ -80,4 +83,30 @@ async fn what_a_snapshot_holds_of_somebody_elses_secrets_is_gone_before_it_is_up
     assert_eq!(api.exec(&copy, "ls").await["stdout"], "own\n");
     let copy = api.sandbox(json!({"from": "saved"})).await;
     assert_eq!(api.exec(&copy, "ls").await["stdout"], "key\nown\n");
+}
+
+#[tokio::test]
+async fn a_fork_has_nothing_of_what_came_to_its_source_just_before_the_copy() {
+    let clock = ManualClock::new();
+    let server = MockServer::builder().clock(clock.shared()).runner(RunnerKind::Scripted).start().unwrap();
+    let api = Api::of(&server);
+    let source = api.sandbox(json!({})).await;
+    let delay = Duration::from_secs(7);
+    server.world().set_start_delay(delay);
+    let path = format!("/sandboxes/{source}/fork");
+    let key = |id: &str| server.world().folder(id).join("home/user/key");
+    let (forked, ()) = guarded(async {
+        tokio::join!(api.post(&path, json!({"noEnv": true})), async {
+            clock.wait_for_sleep_of(delay).await;
+            let all = json!({"secretFiles": [{"path": "key", "contents": "hush"}]});
+            let set = api.post("/secrets", all).await.succeeds(200, "secrets.updated");
+            assert_eq!(set["pushed"], json!({"updated": 1, "failed": 0}));
+            assert!(key(&source).exists());
+            clock.advance(delay);
+        })
+    })
+    .await;
+    let copy = forked.succeeds(202, "sandbox.forking")["id"].as_str().unwrap().to_owned();
+    api.wait_for(&copy, "ready").await;
+    assert!(key(&source).exists() && !key(&copy).exists());
 }

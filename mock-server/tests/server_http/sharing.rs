@@ -1,31 +1,16 @@
 //! Sandboxes of an organisation, and what its members may do in them; names that only one can have.
 
-use sandboxer_mock_server::{MockServer, WorldSeed, runner::RunnerKind};
+use sandboxer_mock_server::{MockServer, Scenario};
 use serde_json::{Value, json};
 
-use crate::http::{Api, guarded};
-
-const WORLD: &str = r#"
-[[accounts]]
-login = "alice"
-[[accounts]]
-login = "bob"
-[[organisations]]
-name = "Acme"
-members = [{ account = "alice", role = "owner" }, { account = "bob" }]
-[[keys]]
-secret = "key-alice"
-account = "alice"
-[[keys]]
-secret = "key-bob"
-account = "bob"
-"#;
+use crate::{
+    http::{Api, guarded},
+    worlds::{ACME, people, scripted, with_keys_of},
+};
 
 fn start() -> (MockServer, Api, Api) {
-    let world = WorldSeed::from_toml(WORLD).unwrap();
-    let server = MockServer::builder().world(world).runner(RunnerKind::Scripted).start().unwrap();
-    let alice = Api::with_key(&server.url(), "key-alice");
-    let bob = Api::with_key(&server.url(), "key-bob");
+    let server = scripted(&(people(["alice", "bob"]) + ACME)).start().unwrap();
+    let [alice, bob] = with_keys_of(&server, ["alice", "bob"]);
     (server, alice, bob)
 }
 
@@ -35,7 +20,7 @@ async fn shown(api: &Api, id: &str) -> Value {
 
 #[tokio::test]
 async fn members_work_in_what_was_shared_and_started_since() {
-    let (_server, alice, bob) = start();
+    let (server, alice, bob) = start();
     let own = alice.sandbox(json!({})).await;
     alice.post(&format!("/sandboxes/{own}/share"), json!({})).await.fails(400, "not_org_sandbox");
     bob.post(&format!("/sandboxes/{own}/share"), json!({})).await.fails(404, "not_found");
@@ -47,6 +32,13 @@ async fn members_work_in_what_was_shared_and_started_since() {
     assert_eq!(shown(&alice, &id).await["holdsCreatorLogins"], true);
     bob.post(&format!("{path}/commands"), command.clone()).await.fails(403, "forbidden");
     bob.post(&format!("{path}/share"), json!({})).await.fails(403, "forbidden");
+    // Whoever may only look at it looks at its load, as far as its machine answers.
+    let stats = async || bob.get(&format!("{path}/stats")).await;
+    stats().await.succeeds(200, "sandbox.stats");
+    server.world().set_scenario_for(&id, Scenario::Unreachable, true).unwrap();
+    stats().await.fails(502, "sandbox_direct_failed");
+    bob.post(&format!("{path}/commands"), command.clone()).await.fails(403, "forbidden");
+    server.world().set_scenario_for(&id, Scenario::Unreachable, false).unwrap();
 
     for _ in 0..2 {
         let shared = alice.post(&format!("{path}/share"), json!({})).await.succeeds(200, "sandbox.shared");

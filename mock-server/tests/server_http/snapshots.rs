@@ -6,7 +6,10 @@ use sandboxer::clock::ManualClock;
 use sandboxer_mock_server::{MockServer, Scenario, WorldSeed, runner::RunnerKind};
 use serde_json::{Value, json};
 
-use crate::http::{Answer, Api, until};
+use crate::{
+    http::{Answer, Api, until},
+    worlds::{people, scripted_and_clock, with_keys_of},
+};
 
 fn scripted() -> MockServer {
     MockServer::builder().runner(RunnerKind::Scripted).start().unwrap()
@@ -85,27 +88,9 @@ async fn every_stop_captures_what_has_changed() {
 
 #[tokio::test]
 async fn lists_are_read_page_by_page_by_whoever_they_belong_to() {
-    let seed = r#"
-        [[accounts]]
-        login = "alice"
-        [[accounts]]
-        login = "bob"
-        [[keys]]
-        secret = "alice"
-        account = "alice"
-        [[keys]]
-        secret = "bob"
-        account = "bob"
-    "#;
-    let world = WorldSeed::from_toml(seed).unwrap();
-    let clock = ManualClock::new();
-    let server = MockServer::builder()
-        .clock(clock.shared())
-        .world(world)
-        .runner(RunnerKind::Scripted)
-        .start()
-        .unwrap();
-    let (alice, bob) = (Api::with_key(&server.url(), "alice"), Api::with_key(&server.url(), "bob"));
+    let world = people(["alice", "bob"]);
+    let (server, clock) = scripted_and_clock(&world);
+    let [alice, bob] = with_keys_of(&server, ["alice", "bob"]);
     let (one, two) = (alice.sandbox(json!({})).await, alice.sandbox(json!({})).await);
     let mut made = Vec::new();
     for _ in 0..3 {
@@ -150,7 +135,7 @@ async fn lists_are_read_page_by_page_by_whoever_they_belong_to() {
     delete(&bob, &format!("/sandboxes/{one}/snapshots"), &one).await.fails(404, "not_found");
     assert_eq!(listed(&alice, "/snapshots").await.len(), 6);
 
-    let limited = format!("[[keys]]\nsecret = 'limited'\naccount = 'alice'\nsandboxes = ['{two}']\n{seed}");
+    let limited = format!("[[keys]]\nsecret = 'limited'\naccount = 'alice'\nsandboxes = ['{two}']\n{world}");
     server.world().plant(&WorldSeed::from_toml(&limited).unwrap()).unwrap();
     let limited = Api::with_key(&server.url(), "limited");
     let found = listed(&limited, "/snapshots?sort=asc").await;

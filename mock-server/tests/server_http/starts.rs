@@ -6,7 +6,7 @@ use sandboxer::clock::ManualClock;
 use sandboxer_mock_server::{MockServer, Scenario, WorldSeed, runner::RunnerKind};
 use serde_json::{Value, json};
 
-use crate::http::{Answer, Api, guarded};
+use crate::http::{Answer, Api, guarded, until};
 
 /// The organisation on a plan, with more to say of it and of its one member.
 fn seed(plan: &str, of_organisation: &str, of_member: &str) -> WorldSeed {
@@ -158,4 +158,80 @@ async fn a_key_is_in_use_until_its_start_is_answered_and_belongs_to_its_body() {
         assert_eq!(other.fails(409, "idempotency_key_reused")["retryable"], false);
     }
     assert_eq!(server.world().sandboxes().len(), 3);
+}
+
+#[tokio::test]
+async fn older_callers_may_still_write_that_a_sandbox_never_stops() {
+    let server = MockServer::builder().runner(RunnerKind::Scripted).start().unwrap();
+    let api = Api::of(&server);
+    let created =
+        api.post("/sandboxes", json!({"ttlSeconds": "infinite"})).await.succeeds(202, "sandbox.created");
+    assert_eq!((&created["ttlSeconds"], &created["sandbox"]["archiveAfter"]), (&json!(null), &json!(null)));
+    for text in ["forever", "INFINITE", "60", ""] {
+        let refused = api.post("/sandboxes", json!({"ttlSeconds": text})).await;
+        assert_eq!(refused.fails(400, "invalid_request")["field"], "ttlSeconds", "{text}");
+    }
+    // Nothing newer ever took it.
+    let path = format!("/sandboxes/{}", created["sandbox"]["id"].as_str().unwrap());
+    api.call("PATCH", &path, json!({"ttlSeconds": "infinite"})).await.fails(400, "invalid_request");
+}
+
+#[tokio::test]
+async fn a_start_that_fails_fast_holds_the_machine_that_it_saw() {
+    let clock = ManualClock::new();
+    let seed = WorldSeed::from_toml("[machines]\ncount = 3\nboot_delay_ms = 5000\n").unwrap();
+    let server =
+        MockServer::builder().clock(clock.shared()).world(seed).runner(RunnerKind::Scripted).start().unwrap();
+    let (api, world) = (Api::of(&server), server.world());
+    let fast = json!({"failFast": true, "ttlSeconds": null});
+    let calls: Vec<_> = (0..20)
+        .map(|_| {
+            let (api, fast) = (api.clone(), fast.clone());
+            tokio::spawn(async move { api.post("/sandboxes", fast).await })
+        })
+        .collect();
+    let mut started = Vec::new();
+    for call in calls {
+        let answer = guarded(call).await.unwrap();
+        match answer.status {
+            202 => started.push(answer.body["sandbox"]["id"].as_str().unwrap().to_owned()),
+            _ => drop(answer.fails(503, "no_ready_machine")),
+        }
+    }
+    assert_eq!((started.len(), world.sandboxes().len()), (3, 3));
+    // Whoever waits comes after them, and they are up without waiting.
+    let patient = api.post("/sandboxes", json!({"ttlSeconds": null})).await.succeeds(202, "sandbox.created");
+    let patient = patient["sandbox"]["id"].as_str().unwrap().to_owned();
+    // Only while one of them boots: whoever waits for a machine gives up after a while.
+    let boot = Duration::from_secs(5);
+    until(async || {
+        if clock.next_due().is_some_and(|due| due <= boot) {
+            clock.advance(boot);
+        }
+        world.state(&started[0]) == Some("ready")
+            && world.state(&started[1]) == Some("ready")
+            && world.state(&started[2]) == Some("ready")
+    })
+    .await;
+    assert_eq!(api.state(&patient).await, "provisioning");
+    api.delete(&patient).await.succeeds(202, "sandbox.deleting");
+
+    // A fork and a resume hold theirs alike, and one that is stopped before it is up gives it back.
+    world.set_boot_delay(Duration::from_secs(3600));
+    let [source, down, spare] = &started[..] else { unreachable!() };
+    let stop = async |id: &str| {
+        api.post(&format!("/sandboxes/{id}/stop"), json!({})).await.succeeds(202, "sandbox.stopping");
+        api.wait_for(id, "archived").await;
+    };
+    let fork = async || api.post(&format!("/sandboxes/{source}/fork"), fast.clone()).await;
+    let resume = async || api.post(&format!("/sandboxes/{down}/resume"), fast.clone()).await;
+    stop(down).await;
+    let copy = fork().await.succeeds(202, "sandbox.forking")["id"].as_str().unwrap().to_owned();
+    fork().await.fails(503, "no_ready_machine");
+    resume().await.fails(503, "no_ready_machine");
+    stop(&copy).await;
+    resume().await.succeeds(202, "sandbox.resuming");
+    fork().await.fails(503, "no_ready_machine");
+    api.delete(spare).await.succeeds(202, "sandbox.deleting");
+    fork().await.succeeds(202, "sandbox.forking");
 }

@@ -1,8 +1,9 @@
 //! Messages into turns, and turns that are stopped.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use sandboxer_mock_server::{MockServer, Scenario};
+use sandboxer::clock::ManualClock;
+use sandboxer_mock_server::{MockServer, RunnerKind, Scenario};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -174,6 +175,61 @@ async fn a_message_goes_into_the_turn_in_every_way_there_is() {
 }
 
 #[tokio::test]
+async fn the_query_may_name_the_conversation_too() {
+    let server = MockServer::start();
+    let api = Api::of(&server);
+    let id = api.sandbox(json!({})).await;
+    let gate = held(&server);
+    let (first, one) = prompt(&api, &id, json!({"prompt": "one"})).await;
+    is(&api, &id, &first, "running").await;
+    let (second, two) = prompt(&api, &id, json!({"prompt": "two", "new": true})).await;
+    is(&api, &id, &second, "running").await;
+    let path = |named: &str| format!("/sandboxes/{id}/steer?conversation={named}");
+    let into = async |named: &str, body: Value| {
+        let answer = api.post(&path(named), body).await.succeeds(200, "prompt.steered");
+        answer["conversationId"].clone()
+    };
+    assert_eq!(into(&one, json!({"message": "x"})).await, one);
+    assert_eq!(into(&two, json!({"message": "x"})).await, two);
+    // What the body names counts first.
+    assert_eq!(into("none", json!({"message": "x", "conversation": one})).await, one);
+    for unknown in ["none", ""] {
+        api.post(&path(unknown), json!({"message": "x"})).await.fails(404, "not_found");
+    }
+    gate.add_permits(10);
+}
+
+#[tokio::test]
+async fn the_auto_stop_is_put_off_by_agents_at_work_and_by_nothing_else() {
+    let clock = ManualClock::new();
+    let server = MockServer::builder().clock(clock.shared()).runner(RunnerKind::Scripted).start().unwrap();
+    let api = Api::of(&server);
+    let id = api.sandbox(json!({"ttlSeconds": 3600})).await;
+    let path = format!("/sandboxes/{id}/interrupt");
+    let stops_at =
+        async || api.get(&format!("/sandboxes/{id}")).await.body["sandbox"]["archiveAfter"].clone();
+    clock.advance(Duration::from_secs(600));
+    api.post(&path, json!({})).await.succeeds(200, "sandbox.interrupted");
+    assert_eq!(
+        (api.state(&id).await.as_str(), stops_at().await),
+        ("ready", json!("2026-01-01T01:00:00.000Z"))
+    );
+    let _gate = held(&server);
+    let (prompted, _) = prompt(&api, &id, json!({"prompt": "x"})).await;
+    is(&api, &id, &prompted, "running").await;
+    assert_eq!(stops_at().await, "2026-01-01T01:10:00.000Z");
+    clock.advance(Duration::from_secs(60));
+    api.post(&path, json!({})).await.succeeds(200, "sandbox.interrupted");
+    assert_eq!(
+        (api.state(&id).await.as_str(), stops_at().await),
+        ("idle", json!("2026-01-01T01:11:00.000Z"))
+    );
+    clock.advance(Duration::from_secs(60));
+    api.post(&path, json!({})).await.succeeds(200, "sandbox.interrupted");
+    assert_eq!(stops_at().await, "2026-01-01T01:11:00.000Z");
+}
+
+#[tokio::test]
 async fn a_turn_that_waits_or_cannot_be_reached_takes_no_message() {
     let server = MockServer::start();
     let api = Api::of(&server);
@@ -186,8 +242,11 @@ async fn a_turn_that_waits_or_cannot_be_reached_takes_no_message() {
         api.post(&format!("/sandboxes/{id}/steer"), json!({"message": "x", "conversation": second})).await;
     let details = early.fails(409, "no_running_turn");
     assert_eq!((&details["reason"], &details["retryable"]), (&json!("turn_not_started"), &json!(true)));
-    server.world().set_scenario(Scenario::Unreachable, true).expect("set");
-    let lost = api.post(&format!("/sandboxes/{id}/steer"), json!({"message": "x"})).await;
-    assert_eq!(lost.fails(409, "no_running_turn")["reason"], "delivery_failed");
+    for scenario in [Scenario::Unreachable, Scenario::Restoring, Scenario::BoatRestoring] {
+        server.world().set_scenario(scenario, true).expect("set");
+        let lost = api.post(&format!("/sandboxes/{id}/steer"), json!({"message": "x"})).await;
+        assert_eq!(lost.fails(409, "no_running_turn")["reason"], "delivery_failed");
+        server.world().set_scenario(scenario, false).expect("set");
+    }
     gate.add_permits(2);
 }

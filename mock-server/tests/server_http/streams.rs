@@ -10,20 +10,20 @@ use serde_json::{Value, json};
 use crate::http::{Api, guarded, until};
 
 /// Frames as they come.
-struct Frames {
+pub(crate) struct Frames {
     body: std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<bytes::Bytes>> + Send>>,
     rest: Vec<u8>,
 }
 
 impl Frames {
-    async fn open(request: reqwest::RequestBuilder) -> Self {
+    pub(crate) async fn open(request: reqwest::RequestBuilder) -> Self {
         let response = guarded(request.send()).await.unwrap();
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "application/x-ndjson");
         Self { body: Box::pin(response.bytes_stream()), rest: Vec::new() }
     }
 
-    async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         guarded(async {
             loop {
                 if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
@@ -39,7 +39,7 @@ impl Frames {
         .await
     }
 
-    async fn all(mut self) -> Vec<Value> {
+    pub(crate) async fn all(mut self) -> Vec<Value> {
         let mut frames = Vec::new();
         while let Some(frame) = self.next().await {
             frames.push(frame);

@@ -14,7 +14,12 @@ use crate::{
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn builder(clock: &ManualClock) -> MockServerBuilder {
-    MockServer::builder().clock(clock.shared()).runner(RunnerKind::Scripted).allow_loopback_targets()
+    // Captures come every minute, too.
+    MockServer::builder()
+        .clock(clock.shared())
+        .capture_every(Duration::ZERO)
+        .runner(RunnerKind::Scripted)
+        .allow_loopback_targets()
 }
 
 async fn set(api: &Api, endpoint: &str, headers: Value) -> Answer {

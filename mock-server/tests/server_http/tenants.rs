@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use sandboxer::clock::ManualClock;
-use sandboxer_mock_server::{MockServer, WorldSeed, runner::RunnerKind};
+use sandboxer_mock_server::MockServer;
 use serde_json::json;
 
-use crate::http::Api;
+use crate::{
+    http::Api,
+    worlds::{TWINS, person, scripted, with_keys_of},
+};
 
 const WORLD: &str = r#"
 [[plans]]
@@ -15,36 +18,10 @@ active_sandboxes = 2
 starts_per_minute = 3
 types = ["small", "default"]
 
-[[accounts]]
-login = "alice"
-[[accounts]]
-login = "bob"
-plan = "trial"
-[[accounts]]
-login = "carl"
-blocked = true
-
 [[organisations]]
 name = "Acme"
 members = [{ account = "alice", role = "owner" }, { account = "bob", active_sandboxes = 1 }]
-[[organisations]]
-name = "Twins"
-id = "team_1"
-members = [{ account = "alice" }]
-[[organisations]]
-name = "twins"
-id = "team_2"
-members = [{ account = "alice" }]
 
-[[keys]]
-secret = "key-alice"
-account = "alice"
-[[keys]]
-secret = "key-bob"
-account = "bob"
-[[keys]]
-secret = "key-carl"
-account = "carl"
 [[keys]]
 secret = "key-reader"
 account = "alice"
@@ -56,15 +33,14 @@ expires_in_seconds = 60
 "#;
 
 fn start(clock: &ManualClock) -> MockServer {
-    let world = WorldSeed::from_toml(WORLD).unwrap();
-    MockServer::builder().clock(clock.shared()).world(world).runner(RunnerKind::Scripted).start().unwrap()
+    let people = person("alice", "") + &person("bob", "plan = \"trial\"") + &person("carl", "blocked = true");
+    scripted(&[&people, WORLD, TWINS].concat()).clock(clock.shared()).start().unwrap()
 }
 
 #[tokio::test]
 async fn accounts_do_not_see_each_other() {
     let server = start(&ManualClock::new());
-    let alice = Api::with_key(&server.url(), "key-alice");
-    let bob = Api::with_key(&server.url(), "key-bob");
+    let [alice, bob] = with_keys_of(&server, ["alice", "bob"]);
     let id = alice.sandbox(json!({})).await;
     bob.get(&format!("/sandboxes/{id}")).await.fails(404, "not_found");
     bob.delete(&id).await.fails(404, "not_found");
@@ -80,7 +56,7 @@ async fn accounts_do_not_see_each_other() {
 async fn keys_grant_what_they_say_for_as_long_as_they_say() {
     let clock = ManualClock::new();
     let server = start(&clock);
-    let alice = Api::with_key(&server.url(), "key-alice");
+    let [alice] = with_keys_of(&server, ["alice"]);
     let reader = Api::with_key(&server.url(), "key-reader");
     let id = alice.sandbox(json!({})).await;
     reader.get(&format!("/sandboxes/{id}")).await.succeeds(200, "sandbox.info");
@@ -99,8 +75,7 @@ async fn keys_grant_what_they_say_for_as_long_as_they_say() {
 #[tokio::test]
 async fn organisations_pay_and_share_sight() {
     let server = start(&ManualClock::new());
-    let alice = Api::with_key(&server.url(), "key-alice");
-    let bob = Api::with_key(&server.url(), "key-bob");
+    let [alice, bob] = with_keys_of(&server, ["alice", "bob"]);
     let id = alice.sandbox(json!({"org": "acme"})).await;
     let listed = bob.get("/sandboxes?org=Acme").await.succeeds(200, "sandbox.list");
     assert_eq!(listed["sandboxes"][0]["id"], id);
@@ -129,8 +104,7 @@ async fn organisations_pay_and_share_sight() {
 async fn plans_wallets_and_quotas_refuse() {
     let clock = ManualClock::new();
     let server = start(&clock);
-    let bob = Api::with_key(&server.url(), "key-bob");
-    let carl = Api::with_key(&server.url(), "key-carl");
+    let [bob, carl] = with_keys_of(&server, ["bob", "carl"]);
     carl.post("/sandboxes", json!({})).await.fails(402, "billing_required");
     assert_eq!(carl.get("/limits").await.body["canStart"], false);
     bob.post("/sandboxes", json!({"type": "xlarge"})).await.fails(403, "machine_class_plan_required");

@@ -2,10 +2,13 @@
 
 use std::collections::HashSet;
 
-use sandboxer_mock_server::{MockServer, WorldSeed, runner::RunnerKind};
+use sandboxer_mock_server::{MockServer, runner::RunnerKind};
 use serde_json::{Value, json};
 
-use crate::http::Api;
+use crate::{
+    http::Api,
+    worlds::{ACME, people, scripted, with_keys_of},
+};
 
 fn start() -> MockServer {
     MockServer::builder().runner(RunnerKind::Scripted).start().unwrap()
@@ -147,32 +150,11 @@ async fn of_many_who_add_one_url_at_once_one_wins() {
     assert_eq!(statuses.iter().collect::<HashSet<_>>(), HashSet::from([&201, &409]));
 }
 
-const WORLD: &str = r#"
-[[accounts]]
-login = "alice"
-[[accounts]]
-login = "bob"
-[[organisations]]
-name = "Acme"
-members = [{ account = "alice" }, { account = "bob" }]
-[[keys]]
-secret = "key-alice"
-account = "alice"
-[[keys]]
-secret = "key-bob"
-account = "bob"
-[[keys]]
-secret = "key-reader"
-account = "alice"
-preset = "read-only"
-"#;
-
 #[tokio::test]
 async fn endpoints_belong_to_an_account_and_need_its_keys() {
-    let world = WorldSeed::from_toml(WORLD).unwrap();
-    let server = MockServer::builder().world(world).runner(RunnerKind::Scripted).start().unwrap();
-    let alice = Api::with_key(&server.url(), "key-alice");
-    let bob = Api::with_key(&server.url(), "key-bob");
+    let key = "[[keys]]\nsecret = \"key-reader\"\naccount = \"alice\"\npreset = \"read-only\"";
+    let server = scripted(&[&people(["alice", "bob"]), ACME, key].concat()).start().unwrap();
+    let [alice, bob] = with_keys_of(&server, ["alice", "bob"]);
     let reader = Api::with_key(&server.url(), "key-reader");
     let body = json!({"url": "https://hooks.example/in", "events": ["sandbox.ready"]});
     let made = alice.post("/webhooks", body.clone()).await.succeeds(201, "webhook.created");

@@ -24,7 +24,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -57,7 +58,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -97,7 +99,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -142,7 +145,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -183,7 +187,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -218,7 +223,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -260,7 +266,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -302,7 +309,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -343,7 +351,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -385,7 +394,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -410,8 +420,9 @@ impl crate::Api {
     /// sandboxes or environments, gets an empty one. Revoked keys are not in it, ended ones are.
     /// `catalog.scopeResources` comes only to a signed-in person and names the newest 1,000 sandboxes. Of
     /// the key that a sandbox finds in its environment (`SANDBOXER_TOKEN`), `sandboxId` names the sandbox:
-    /// it is good for that sandbox alone, grants what `full-sandbox` does, and ends with it. A sandbox
-    /// without an environment, and one that other members may work in, has none.
+    /// it is good for that sandbox and its environment alone, grants what `full-sandbox` does but for
+    /// `environment.read`, since the environment says what of it is passed on, and ends with the sandbox. A
+    /// sandbox without an environment, and one that other members may work in, has none.
     ///
     /// The answer keeps fields it does not know.
     ///
@@ -429,7 +440,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -469,7 +481,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -511,7 +524,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -555,7 +569,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -601,7 +616,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -639,7 +655,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -686,7 +703,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -728,7 +746,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -770,7 +789,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -816,7 +836,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -860,7 +881,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -898,7 +920,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -945,7 +968,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -984,7 +1008,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1016,7 +1041,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1055,7 +1081,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1097,7 +1124,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1135,7 +1163,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1182,7 +1211,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1234,7 +1264,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1282,7 +1313,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1330,7 +1362,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1384,7 +1417,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1430,7 +1464,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1479,7 +1514,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1526,7 +1562,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1574,7 +1611,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1621,7 +1659,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1663,7 +1702,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1706,7 +1746,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1725,8 +1766,9 @@ impl crate::Api {
     /// * `idempotency_key_reused` (409): The key was used with another body within 24 hours.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
-    /// * `limit_reached` (429): As many sandboxes are active as the plan allows.
-    /// * `member_limit_reached` (429): As many sandboxes are active as the organisation allows this member.
+    /// * `limit_reached` (429): As many sandboxes are active, or on their way to it, as the plan allows.
+    /// * `member_limit_reached` (429): As many sandboxes are active, or on their way to it, as the
+    ///   organisation allows this member.
     /// * `no_ready_machine` (503): No machine was free and the call asked to fail fast; nothing was
     ///   created.
     /// * `out_of_capacity` (503): Creating sandboxes is paused.
@@ -1776,7 +1818,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1816,7 +1859,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1858,7 +1902,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1884,6 +1929,9 @@ impl crate::Api {
     /// Deletes a sandbox for good. It is gone from every list at once, the purge goes on as a deletion
     /// operation.
     ///
+    /// While its disk is being copied or saved under a name, the operation is `blocked` in the stage
+    /// `waiting_for_uploads` and says in `expectedBy` when that is done at the latest.
+    ///
     /// # Arguments
     ///
     /// * `sandbox_id`: The id of a sandbox. Not empty.
@@ -1905,7 +1953,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1930,9 +1979,10 @@ impl crate::Api {
     /// stop.
     ///
     /// When the disk cannot be saved, the stop is `failing` and is tried again every 30 seconds; meanwhile
-    /// the sandbox is up as it was and costs nothing. `force` gives up on saving, also for a stop that goes
-    /// on: what was written since the last snapshot is lost, and without one nothing is left to resume
-    /// from. Whoever can see a sandbox can stop it.
+    /// the sandbox is up as it was, but for what the first attempt may have ended in it, and costs nothing.
+    /// `force` gives up on saving, also for a stop that goes on: what was written since the last snapshot
+    /// is lost, and without one nothing is left to resume from. Disks in use are captured about once a
+    /// minute, so that as a rule a minute's work is lost. Whoever can see a sandbox can stop it.
     ///
     /// # Arguments
     ///
@@ -1955,7 +2005,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2001,7 +2052,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2048,7 +2100,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2064,8 +2117,9 @@ impl crate::Api {
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `no_snapshot` (409): The sandbox keeps no snapshots and its disk is gone.
-    /// * `limit_reached` (429): As many sandboxes are active as the plan allows.
-    /// * `member_limit_reached` (429): As many sandboxes are active as the organisation allows this member.
+    /// * `limit_reached` (429): As many sandboxes are active, or on their way to it, as the plan allows.
+    /// * `member_limit_reached` (429): As many sandboxes are active, or on their way to it, as the
+    ///   organisation allows this member.
     /// * `no_ready_machine` (503): No machine was free and the call asked to fail fast; nothing was
     ///   created.
     /// * `out_of_capacity` (503): Creating sandboxes is paused.
@@ -2112,7 +2166,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2131,8 +2186,9 @@ impl crate::Api {
     /// * `no_snapshot` (409): The sandbox keeps no snapshots and its disk is gone.
     /// * `idempotency_in_progress` (409): Another call with the same key is still at work.
     /// * `idempotency_key_reused` (409): The key was used with another body within 24 hours.
-    /// * `limit_reached` (429): As many sandboxes are active as the plan allows.
-    /// * `member_limit_reached` (429): As many sandboxes are active as the organisation allows this member.
+    /// * `limit_reached` (429): As many sandboxes are active, or on their way to it, as the plan allows.
+    /// * `member_limit_reached` (429): As many sandboxes are active, or on their way to it, as the
+    ///   organisation allows this member.
     /// * `no_ready_machine` (503): No machine was free and the call asked to fail fast; nothing was
     ///   created.
     /// * `out_of_capacity` (503): Creating sandboxes is paused.
@@ -2158,7 +2214,9 @@ impl crate::Api {
     /// when it does. A command that ends leaves its background children running; what they write within 250
     /// ms of its end still belongs to the answer. At its limit the command's whole process tree is ended:
     /// SIGTERM, and SIGKILL after 5 seconds. `timeoutSeconds` has no effect on a detached command. Each
-    /// stream of a waiting command's answer is cut at 8 MiB.
+    /// stream of a waiting command's answer is cut at 8 MiB. Where the local server isolates commands, it
+    /// ends the one that holds the most of a sandbox's memory when that is used up. The stream of one whose
+    /// key ends, or whose sandbox stops answering, ends with an `error` frame; the command runs on.
     ///
     /// # Arguments
     ///
@@ -2180,7 +2238,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2219,7 +2278,9 @@ impl crate::Api {
     /// when it does. A command that ends leaves its background children running; what they write within 250
     /// ms of its end still belongs to the answer. At its limit the command's whole process tree is ended:
     /// SIGTERM, and SIGKILL after 5 seconds. `timeoutSeconds` has no effect on a detached command. Each
-    /// stream of a waiting command's answer is cut at 8 MiB.
+    /// stream of a waiting command's answer is cut at 8 MiB. Where the local server isolates commands, it
+    /// ends the one that holds the most of a sandbox's memory when that is used up. The stream of one whose
+    /// key ends, or whose sandbox stops answering, ends with an `error` frame; the command runs on.
     ///
     /// # Arguments
     ///
@@ -2241,7 +2302,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2300,15 +2362,20 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `agent_outdated` (409): The sandbox runs an agent that cannot do this.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
@@ -2350,14 +2417,19 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
@@ -2375,7 +2447,8 @@ impl crate::Api {
     /// Follows a detached command's output from the given byte offsets, a JSON frame a line.
     ///
     /// A heartbeat frame comes after 15 seconds of silence. After 10 minutes a `reconnect` frame ends the
-    /// answer; call again with its offsets. A frame's `nextOffset` is where to go on after it.
+    /// answer; call again with its offsets. A frame's `nextOffset` is where to go on after it. An `error`
+    /// frame ends it when the key ends or the sandbox stops answering.
     ///
     /// # Arguments
     ///
@@ -2399,18 +2472,20 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `agent_outdated` (409): The sandbox runs an agent that cannot do this.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
@@ -2430,8 +2505,13 @@ impl crate::Api {
 
     /// Lists the commands a sandbox ran, newest first; works while it is stopped.
     ///
+    /// Records of commands are kept for 90 days after their end. Those of the mode `process`, kept for 72
+    /// hours, are of processes that no running command stands for, such as those that one has left behind.
+    /// They write nothing here, and how they ended is not known.
+    ///
     /// The local server looks at 2000 records for a page at most: where few of them are wanted, a page may
-    /// be short, or empty, and still have a `nextCursor`.
+    /// be short, or empty, and still have a `nextCursor`. It sees such processes in the samples that it
+    /// takes every 30 seconds, and keeps the last 1000 of a sandbox.
     ///
     /// # Arguments
     ///
@@ -2454,7 +2534,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2498,7 +2579,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2524,6 +2606,9 @@ impl crate::Api {
     /// As `utf8`, a page is text and a character at its edge may be cut; as `base64` the bytes are exact.
     /// `offset` in the answer is larger than the one asked for when earlier output was not kept.
     ///
+    /// The local server keeps the output of a sandbox's latest commands, up to 128 MiB of all of them
+    /// together.
+    ///
     /// # Arguments
     ///
     /// * `sandbox_id`: The id of a sandbox. Not empty.
@@ -2546,7 +2631,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2571,7 +2657,8 @@ impl crate::Api {
         })
     }
 
-    /// Lists the processes of a sandbox, at most 500: live, or the last sample of a stopped one.
+    /// Lists the processes of a sandbox, at most 500: live, or the last sample of one that is stopped or
+    /// does not answer.
     ///
     /// # Arguments
     ///
@@ -2593,7 +2680,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2635,7 +2723,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2647,8 +2736,7 @@ impl crate::Api {
     /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -2693,7 +2781,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2705,8 +2794,7 @@ impl crate::Api {
     /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -2755,7 +2843,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2769,8 +2858,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -2813,7 +2901,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2823,8 +2912,7 @@ impl crate::Api {
     /// * `file_too_large` (400): The file or content is over the size limit; details carry `limit` and
     ///   `size` in bytes.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
     ///   ran.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
@@ -2872,7 +2960,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2918,7 +3007,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2961,7 +3051,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2989,8 +3080,9 @@ impl crate::Api {
     ///
     /// The hosted service has not written down the rest; the local server does so: the number is half the
     /// memory in GB, at least one. A prompt for a sandbox that is starting is `sending` until it is up, and
-    /// fails if it never is; one that stops interrupts its prompts. While an agent works the time until the
-    /// auto-stop begins anew. Whether the agent is signed in is said before the sandbox's state.
+    /// fails if it never is; one that stops interrupts its prompts. A prompt for one whose machine does not
+    /// answer is `sending` until it does. While an agent works the time until the auto-stop begins anew.
+    /// Whether the agent is signed in is said before the sandbox's state.
     ///
     /// # Arguments
     ///
@@ -3013,7 +3105,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3062,7 +3155,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3122,7 +3216,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3184,7 +3279,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3229,7 +3325,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3258,6 +3355,9 @@ impl crate::Api {
     /// run. A message that a native agent has not taken when it comes to its end is put to it then, and its
     /// event ends as `native-continued`.
     ///
+    /// The conversation may also be named in the query, as `conversation`; what the body names counts
+    /// first.
+    ///
     /// # Arguments
     ///
     /// * `sandbox_id`: The id of a sandbox. Not empty.
@@ -3279,7 +3379,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3304,8 +3405,8 @@ impl crate::Api {
 
     /// Stops the turn of one conversation or, when none is named, of every conversation of the sandbox.
     ///
-    /// Prompts that wait in those conversations are interrupted with it. Nothing to stop is a success, too.
-    /// The answer comes once nothing of the turns runs any more.
+    /// Prompts that wait in those conversations are interrupted with it. Nothing to stop is a success, too,
+    /// and leaves the auto-stop where it is. The answer comes once nothing of the turns runs any more.
     ///
     /// # Arguments
     ///
@@ -3328,7 +3429,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3377,17 +3479,22 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `invalid_json` (400): The body is not JSON.
     /// * `billing_required` (402): The wallet is empty or blocked.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    /// * `machine_not_running` (400): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
     /// * `browser_not_ready` (503): The desktop's browser is still starting.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
@@ -3426,7 +3533,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3473,16 +3581,16 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `invalid_json` (400): The body is not JSON.
     /// * `billing_required` (402): The wallet is empty or blocked.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    /// * `machine_not_running` (400): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
@@ -3522,7 +3630,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3568,7 +3677,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3576,10 +3686,14 @@ impl crate::Api {
     /// * `invalid_json` (400): The body is not JSON.
     /// * `invalid_ssh_key` (400): The key is not a public key in OpenSSH form.
     /// * `billing_required` (402): The wallet is empty or blocked.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    /// * `machine_not_running` (400): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
     /// * `ssh_host_key_unavailable` (503): The sandbox's host key is not known yet.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
@@ -3620,14 +3734,17 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
@@ -3665,7 +3782,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3706,7 +3824,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3739,7 +3858,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3779,7 +3899,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3826,7 +3947,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3866,7 +3988,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3907,7 +4030,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3950,7 +4074,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3991,7 +4116,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4013,7 +4139,10 @@ impl crate::Api {
 
     /// Lists the completed snapshots of all the caller's sandboxes, a page at a time.
     ///
-    /// Snapshots that are behind a named one, or being deleted, are left out.
+    /// Snapshots that are behind a named one, or being deleted, are left out. While a sandbox is up, its
+    /// disk is captured about once a minute if it has changed; the newest five of these captures are listed
+    /// until a stop has saved the disk, and then that snapshot alone. One that `getSnapshotDownload` was
+    /// asked for stays at least as long as the addresses are good.
     ///
     /// # Arguments
     ///
@@ -4035,7 +4164,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4053,6 +4183,8 @@ impl crate::Api {
     }
 
     /// Lists the completed snapshots of one sandbox, a page at a time.
+    ///
+    /// Among them, while it is up, are the newest captures of its disk, as `listSnapshots` says.
     ///
     /// # Arguments
     ///
@@ -4075,7 +4207,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4122,7 +4255,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4167,7 +4301,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4214,7 +4349,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4262,7 +4398,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4308,7 +4445,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4361,7 +4499,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4404,7 +4543,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4417,8 +4557,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4463,7 +4602,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4475,8 +4615,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4524,7 +4663,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4538,8 +4678,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4587,7 +4726,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4601,8 +4741,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4647,7 +4786,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4661,8 +4801,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4710,7 +4849,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4723,8 +4863,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4774,7 +4913,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4787,8 +4927,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4837,7 +4976,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4848,8 +4988,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4903,7 +5042,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4915,8 +5055,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4966,7 +5105,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4979,8 +5119,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;

@@ -26,7 +26,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -59,7 +60,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -99,7 +101,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -145,7 +148,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -187,7 +191,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -221,7 +226,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -265,7 +271,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -308,7 +315,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -355,7 +363,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -413,7 +422,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -439,8 +449,9 @@ impl crate::Api {
     /// sandboxes or environments, gets an empty one. Revoked keys are not in it, ended ones are.
     /// `catalog.scopeResources` comes only to a signed-in person and names the newest 1,000 sandboxes. Of
     /// the key that a sandbox finds in its environment (`SANDBOXER_TOKEN`), `sandboxId` names the sandbox:
-    /// it is good for that sandbox alone, grants what `full-sandbox` does, and ends with it. A sandbox
-    /// without an environment, and one that other members may work in, has none.
+    /// it is good for that sandbox and its environment alone, grants what `full-sandbox` does but for
+    /// `environment.read`, since the environment says what of it is passed on, and ends with the sandbox. A
+    /// sandbox without an environment, and one that other members may work in, has none.
     ///
     /// The answer keeps fields it does not know.
     ///
@@ -458,7 +469,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -498,7 +510,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -541,7 +554,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -584,7 +598,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -629,7 +644,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -666,7 +682,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -713,7 +730,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -756,7 +774,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -800,7 +819,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -846,7 +866,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -889,7 +910,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -927,7 +949,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -974,7 +997,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1014,7 +1038,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1046,7 +1071,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1085,7 +1111,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1128,7 +1155,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1166,7 +1194,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1214,7 +1243,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1267,7 +1297,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1315,7 +1346,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1364,7 +1396,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1427,7 +1460,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1481,7 +1515,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1534,7 +1569,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1588,7 +1624,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1635,7 +1672,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1684,7 +1722,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1726,7 +1765,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1781,7 +1821,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1800,8 +1841,9 @@ impl crate::Api {
     /// * `idempotency_key_reused` (409): The key was used with another body within 24 hours.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
-    /// * `limit_reached` (429): As many sandboxes are active as the plan allows.
-    /// * `member_limit_reached` (429): As many sandboxes are active as the organisation allows this member.
+    /// * `limit_reached` (429): As many sandboxes are active, or on their way to it, as the plan allows.
+    /// * `member_limit_reached` (429): As many sandboxes are active, or on their way to it, as the
+    ///   organisation allows this member.
     /// * `no_ready_machine` (503): No machine was free and the call asked to fail fast; nothing was
     ///   created.
     /// * `out_of_capacity` (503): Creating sandboxes is paused.
@@ -1852,7 +1894,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1898,7 +1941,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1939,7 +1983,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -1965,6 +2010,9 @@ impl crate::Api {
     /// Deletes a sandbox for good. It is gone from every list at once, the purge goes on as a deletion
     /// operation.
     ///
+    /// While its disk is being copied or saved under a name, the operation is `blocked` in the stage
+    /// `waiting_for_uploads` and says in `expectedBy` when that is done at the latest.
+    ///
     /// # Arguments
     ///
     /// * `sandbox_id`: The id of a sandbox. Not empty.
@@ -1986,7 +2034,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2019,9 +2068,10 @@ impl crate::Api {
     /// stop.
     ///
     /// When the disk cannot be saved, the stop is `failing` and is tried again every 30 seconds; meanwhile
-    /// the sandbox is up as it was and costs nothing. `force` gives up on saving, also for a stop that goes
-    /// on: what was written since the last snapshot is lost, and without one nothing is left to resume
-    /// from. Whoever can see a sandbox can stop it.
+    /// the sandbox is up as it was, but for what the first attempt may have ended in it, and costs nothing.
+    /// `force` gives up on saving, also for a stop that goes on: what was written since the last snapshot
+    /// is lost, and without one nothing is left to resume from. Disks in use are captured about once a
+    /// minute, so that as a rule a minute's work is lost. Whoever can see a sandbox can stop it.
     ///
     /// # Arguments
     ///
@@ -2044,7 +2094,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2090,7 +2141,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2139,7 +2191,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2155,8 +2208,9 @@ impl crate::Api {
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `no_snapshot` (409): The sandbox keeps no snapshots and its disk is gone.
-    /// * `limit_reached` (429): As many sandboxes are active as the plan allows.
-    /// * `member_limit_reached` (429): As many sandboxes are active as the organisation allows this member.
+    /// * `limit_reached` (429): As many sandboxes are active, or on their way to it, as the plan allows.
+    /// * `member_limit_reached` (429): As many sandboxes are active, or on their way to it, as the
+    ///   organisation allows this member.
     /// * `no_ready_machine` (503): No machine was free and the call asked to fail fast; nothing was
     ///   created.
     /// * `out_of_capacity` (503): Creating sandboxes is paused.
@@ -2203,7 +2257,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2222,8 +2277,9 @@ impl crate::Api {
     /// * `no_snapshot` (409): The sandbox keeps no snapshots and its disk is gone.
     /// * `idempotency_in_progress` (409): Another call with the same key is still at work.
     /// * `idempotency_key_reused` (409): The key was used with another body within 24 hours.
-    /// * `limit_reached` (429): As many sandboxes are active as the plan allows.
-    /// * `member_limit_reached` (429): As many sandboxes are active as the organisation allows this member.
+    /// * `limit_reached` (429): As many sandboxes are active, or on their way to it, as the plan allows.
+    /// * `member_limit_reached` (429): As many sandboxes are active, or on their way to it, as the
+    ///   organisation allows this member.
     /// * `no_ready_machine` (503): No machine was free and the call asked to fail fast; nothing was
     ///   created.
     /// * `out_of_capacity` (503): Creating sandboxes is paused.
@@ -2249,7 +2305,9 @@ impl crate::Api {
     /// when it does. A command that ends leaves its background children running; what they write within 250
     /// ms of its end still belongs to the answer. At its limit the command's whole process tree is ended:
     /// SIGTERM, and SIGKILL after 5 seconds. `timeoutSeconds` has no effect on a detached command. Each
-    /// stream of a waiting command's answer is cut at 8 MiB.
+    /// stream of a waiting command's answer is cut at 8 MiB. Where the local server isolates commands, it
+    /// ends the one that holds the most of a sandbox's memory when that is used up. The stream of one whose
+    /// key ends, or whose sandbox stops answering, ends with an `error` frame; the command runs on.
     ///
     /// # Arguments
     ///
@@ -2271,7 +2329,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2312,7 +2371,9 @@ impl crate::Api {
     /// when it does. A command that ends leaves its background children running; what they write within 250
     /// ms of its end still belongs to the answer. At its limit the command's whole process tree is ended:
     /// SIGTERM, and SIGKILL after 5 seconds. `timeoutSeconds` has no effect on a detached command. Each
-    /// stream of a waiting command's answer is cut at 8 MiB.
+    /// stream of a waiting command's answer is cut at 8 MiB. Where the local server isolates commands, it
+    /// ends the one that holds the most of a sandbox's memory when that is used up. The stream of one whose
+    /// key ends, or whose sandbox stops answering, ends with an `error` frame; the command runs on.
     ///
     /// # Arguments
     ///
@@ -2334,7 +2395,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2396,15 +2458,20 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `agent_outdated` (409): The sandbox runs an agent that cannot do this.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
@@ -2463,14 +2530,19 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
@@ -2495,7 +2567,8 @@ impl crate::Api {
     /// Follows a detached command's output from the given byte offsets, a JSON frame a line.
     ///
     /// A heartbeat frame comes after 15 seconds of silence. After 10 minutes a `reconnect` frame ends the
-    /// answer; call again with its offsets. A frame's `nextOffset` is where to go on after it.
+    /// answer; call again with its offsets. A frame's `nextOffset` is where to go on after it. An `error`
+    /// frame ends it when the key ends or the sandbox stops answering.
     ///
     /// # Arguments
     ///
@@ -2519,18 +2592,20 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `agent_outdated` (409): The sandbox runs an agent that cannot do this.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
     ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
     ///   409.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
@@ -2566,8 +2641,13 @@ impl crate::Api {
 
     /// Lists the commands a sandbox ran, newest first; works while it is stopped.
     ///
+    /// Records of commands are kept for 90 days after their end. Those of the mode `process`, kept for 72
+    /// hours, are of processes that no running command stands for, such as those that one has left behind.
+    /// They write nothing here, and how they ended is not known.
+    ///
     /// The local server looks at 2000 records for a page at most: where few of them are wanted, a page may
-    /// be short, or empty, and still have a `nextCursor`.
+    /// be short, or empty, and still have a `nextCursor`. It sees such processes in the samples that it
+    /// takes every 30 seconds, and keeps the last 1000 of a sandbox.
     ///
     /// # Arguments
     ///
@@ -2590,7 +2670,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2645,7 +2726,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2673,6 +2755,9 @@ impl crate::Api {
     /// As `utf8`, a page is text and a character at its edge may be cut; as `base64` the bytes are exact.
     /// `offset` in the answer is larger than the one asked for when earlier output was not kept.
     ///
+    /// The local server keeps the output of a sandbox's latest commands, up to 128 MiB of all of them
+    /// together.
+    ///
     /// # Arguments
     ///
     /// * `sandbox_id`: The id of a sandbox. Not empty.
@@ -2695,7 +2780,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2733,7 +2819,8 @@ impl crate::Api {
         )
     }
 
-    /// Lists the processes of a sandbox, at most 500: live, or the last sample of a stopped one.
+    /// Lists the processes of a sandbox, at most 500: live, or the last sample of one that is stopped or
+    /// does not answer.
     ///
     /// # Arguments
     ///
@@ -2755,7 +2842,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2799,7 +2887,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2811,8 +2900,7 @@ impl crate::Api {
     /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -2862,7 +2950,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2874,8 +2963,7 @@ impl crate::Api {
     /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -2924,7 +3012,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2938,8 +3027,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -2987,7 +3075,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -2997,8 +3086,7 @@ impl crate::Api {
     /// * `file_too_large` (400): The file or content is over the size limit; details carry `limit` and
     ///   `size` in bytes.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_starting` (409): The sandbox did not come up while the service held the call; nothing
     ///   ran.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
@@ -3048,7 +3136,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3099,7 +3188,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3141,7 +3231,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3171,8 +3262,9 @@ impl crate::Api {
     ///
     /// The hosted service has not written down the rest; the local server does so: the number is half the
     /// memory in GB, at least one. A prompt for a sandbox that is starting is `sending` until it is up, and
-    /// fails if it never is; one that stops interrupts its prompts. While an agent works the time until the
-    /// auto-stop begins anew. Whether the agent is signed in is said before the sandbox's state.
+    /// fails if it never is; one that stops interrupts its prompts. A prompt for one whose machine does not
+    /// answer is `sending` until it does. While an agent works the time until the auto-stop begins anew.
+    /// Whether the agent is signed in is said before the sandbox's state.
     ///
     /// # Arguments
     ///
@@ -3195,7 +3287,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3244,7 +3337,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3306,7 +3400,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3380,7 +3475,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3437,7 +3533,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3465,6 +3562,9 @@ impl crate::Api {
     /// run. A message that a native agent has not taken when it comes to its end is put to it then, and its
     /// event ends as `native-continued`.
     ///
+    /// The conversation may also be named in the query, as `conversation`; what the body names counts
+    /// first.
+    ///
     /// # Arguments
     ///
     /// * `sandbox_id`: The id of a sandbox. Not empty.
@@ -3486,7 +3586,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3511,8 +3612,8 @@ impl crate::Api {
 
     /// Stops the turn of one conversation or, when none is named, of every conversation of the sandbox.
     ///
-    /// Prompts that wait in those conversations are interrupted with it. Nothing to stop is a success, too.
-    /// The answer comes once nothing of the turns runs any more.
+    /// Prompts that wait in those conversations are interrupted with it. Nothing to stop is a success, too,
+    /// and leaves the auto-stop where it is. The answer comes once nothing of the turns runs any more.
     ///
     /// # Arguments
     ///
@@ -3535,7 +3636,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3586,17 +3688,22 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `invalid_json` (400): The body is not JSON.
     /// * `billing_required` (402): The wallet is empty or blocked.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    /// * `machine_not_running` (400): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
     /// * `browser_not_ready` (503): The desktop's browser is still starting.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
@@ -3641,7 +3748,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3687,16 +3795,16 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `invalid_json` (400): The body is not JSON.
     /// * `billing_required` (402): The wallet is empty or blocked.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    /// * `machine_not_running` (400): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
@@ -3736,7 +3844,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3782,7 +3891,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3790,10 +3900,14 @@ impl crate::Api {
     /// * `invalid_json` (400): The body is not JSON.
     /// * `invalid_ssh_key` (400): The key is not a public key in OpenSSH form.
     /// * `billing_required` (402): The wallet is empty or blocked.
-    /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    /// * `machine_not_running` (400): The sandbox is stopped, so it has no machine to answer; the hosted
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
     /// * `ssh_host_key_unavailable` (503): The sandbox's host key is not known yet.
+    /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
+    ///   ran.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
@@ -3834,14 +3948,17 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
     /// * `not_found` (404): There is nothing of that id that this key may see.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
+    /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
+    ///   without `retryable` a command may be running. The hosted service has also said it under 400 and
+    ///   409.
     /// * `not_org_member` (403): The organisation exists but the caller is not in it.
     /// * `ambiguous_org` (409): Two organisations have that name; use the id.
     ///
@@ -3878,7 +3995,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3919,7 +4037,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3952,7 +4071,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -3994,7 +4114,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4042,7 +4163,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4081,7 +4203,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4121,7 +4244,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4163,7 +4287,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4203,7 +4328,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4227,7 +4353,10 @@ impl crate::Api {
 
     /// Lists the completed snapshots of all the caller's sandboxes, a page at a time.
     ///
-    /// Snapshots that are behind a named one, or being deleted, are left out.
+    /// Snapshots that are behind a named one, or being deleted, are left out. While a sandbox is up, its
+    /// disk is captured about once a minute if it has changed; the newest five of these captures are listed
+    /// until a stop has saved the disk, and then that snapshot alone. One that `getSnapshotDownload` was
+    /// asked for stays at least as long as the addresses are good.
     ///
     /// # Arguments
     ///
@@ -4249,7 +4378,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4278,6 +4408,8 @@ impl crate::Api {
 
     /// Lists the completed snapshots of one sandbox, a page at a time.
     ///
+    /// Among them, while it is up, are the newest captures of its disk, as `listSnapshots` says.
+    ///
     /// # Arguments
     ///
     /// * `sandbox_id`: The id of a sandbox. Not empty.
@@ -4299,7 +4431,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4357,7 +4490,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4409,7 +4543,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4456,7 +4591,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4513,7 +4649,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4559,7 +4696,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4622,7 +4760,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4665,7 +4804,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4678,8 +4818,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4724,7 +4863,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4736,8 +4876,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4785,7 +4924,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4799,8 +4939,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4848,7 +4987,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4862,8 +5002,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4908,7 +5047,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4922,8 +5062,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -4972,7 +5111,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -4985,8 +5125,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -5045,7 +5184,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -5058,8 +5198,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -5118,7 +5257,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -5129,8 +5269,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -5184,7 +5323,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -5196,8 +5336,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;
@@ -5247,7 +5386,8 @@ impl crate::Api {
     /// * `forbidden` (403): The key does not grant the action this operation needs.
     /// * `invalid_request` (400): A field, query parameter or header has the wrong type, or is out of
     ///   range, or is missing.
-    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`.
+    /// * `rate_limited` (429): A start quota or request rate is used up; details carry `window`. Where it
+    ///   is smaller than what one call asks for there is no `Retry-After`, and `retryable` is false.
     /// * `method_not_allowed` (405): The path exists, but not with this method.
     /// * `body_too_large` (413): The request body is larger than the operation takes.
     /// * `internal_error` (500): The service failed for a reason of its own.
@@ -5260,8 +5400,7 @@ impl crate::Api {
     /// * `boat_restoring` (409): The sandbox is being resumed and its disk is still being restored; nothing
     ///   ran.
     /// * `machine_not_running` (409): The sandbox is stopped, so it has no machine to answer; the hosted
-    ///   service has also said it under 400, and of commands, which it now answers with
-    ///   `sandbox_not_ready`.
+    ///   service has also said it of commands, which it now answers with `sandbox_not_ready`.
     /// * `sandbox_not_ready` (409): The sandbox is in a state that cannot take the call; details carry
     ///   `state`.
     /// * `sandbox_direct_failed` (502): The service could not reach the sandbox, or the sandbox refused;

@@ -21,12 +21,13 @@ use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 use sandboxer::clock::{Clock as _, SharedClock, SystemClock};
 use tokio::{net::TcpStream, sync::Mutex as AsyncMutex};
 
-use self::tree::{CommandTree, IsolatedControl};
+use self::tree::CommandTree;
 use super::{
-    CommandSpec, Exit, Network, Output, Owner, ProcessSample, Runner, RunnerError, RunnerOptions, Running,
-    Space,
+    CommandSpec, Exit, MemoryShare, Network, Output, Owner, ProcessSample, Runner, RunnerError,
+    RunnerOptions, Running, Space,
     account::{Accounts, SANDBOX_ID},
     confine::forbid_keyrings,
+    env_program::EnvProgram,
     holder::{Holder, HolderOptions},
     keeper::Keeper,
     launch::command as command_line,
@@ -37,7 +38,7 @@ use super::{
     streams::Streams,
     supervise::{pump, supervise},
     tools,
-    tree::end_tree,
+    tree::{TreeControl, end_tree},
 };
 
 /// Real time that entering a sandbox may take before something must be wrong; normal are a few milliseconds.
@@ -75,6 +76,7 @@ struct Entering {
     unshare: PathBuf,
     setsid: PathBuf,
     setpriv: PathBuf,
+    env: EnvProgram,
 }
 
 impl IsolatedRunner {
@@ -85,6 +87,7 @@ impl IsolatedRunner {
     pub async fn new(options: &RunnerOptions) -> Result<Self, RunnerError> {
         let [bwrap, nsenter, unshare, setsid, setpriv, env, sh] =
             tools::find_all(["bwrap", "nsenter", "unshare", "setsid", "setpriv", "env", "sh"])?;
+        let entering_env = EnvProgram::new(env.clone()).await;
         let (starter, closed) = Keeper::start_with("sandbox-starter", forbid_keyrings)?;
         if let Err(error) = &closed {
             tracing::warn!(%error, "the kernel's keyrings stay open to commands");
@@ -99,7 +102,7 @@ impl IsolatedRunner {
                 user_namespace: !geteuid().is_root(),
                 share_network: options.network == Network::Host,
             },
-            entering: Entering { nsenter, unshare, setsid, setpriv },
+            entering: Entering { nsenter, unshare, setsid, setpriv, env: entering_env },
             keeper: Keeper::start()?,
             starter,
             keyrings_are_closed: closed.is_ok(),
@@ -178,7 +181,7 @@ impl IsolatedRunner {
         let mut command = command_line(
             &chain,
             &self.holders.sh,
-            &self.holders.env,
+            &self.entering.env,
             spec,
             Path::new(&spec.cwd),
             Some(PROCESSES),
@@ -204,7 +207,7 @@ impl IsolatedRunner {
         streams.release(terminal.is_some()).await?;
 
         let tree = Arc::new(CommandTree { holder: holder.clone(), tag, outer });
-        let control = Arc::new(IsolatedControl { tree: tree.clone(), terminal, clock: self.clock.clone() });
+        let control = Arc::new(TreeControl::new(tree.clone(), terminal, self.clock.clone()));
         let output = Output::for_spec(spec);
         let stdin = streams.take_input(spec);
         let mut pumps = vec![pump(streams.stdout, output.stdout().clone())];
@@ -348,6 +351,22 @@ impl Runner for IsolatedRunner {
                 let processes = holder.table.processes()?.into_iter().filter(|process| process.pid != 1);
                 Ok(processes.filter_map(|process| sample::take(&process, &boot, "user")).collect())
             };
+            tokio::task::spawn_blocking(look).await.map_err(io::Error::other)?
+        })
+    }
+
+    fn watches_memory(&self) -> bool {
+        true
+    }
+
+    fn memory_beyond<'a>(
+        &'a self,
+        space: &'a Space,
+        limit: u64,
+    ) -> BoxFuture<'a, io::Result<Option<Vec<MemoryShare>>>> {
+        Box::pin(async move {
+            let Some(holder) = self.known_holder(&space.id).await else { return Ok(None) };
+            let look = move || sample::memory_beyond(&holder.table, limit);
             tokio::task::spawn_blocking(look).await.map_err(io::Error::other)?
         })
     }

@@ -5,20 +5,15 @@ use std::{
     io,
     os::fd::OwnedFd,
     sync::Arc,
-    time::Duration,
 };
 
 use futures_util::future::BoxFuture;
 use rustix::process::{Signal, pidfd_send_signal};
-use sandboxer::clock::SharedClock;
 
 use crate::runner::{
-    PtySize,
     holder::Holder,
     procfs::ProcessDir,
-    running::Control,
-    terminal::Terminal,
-    tree::{Member, Tree, end_tree, signal_tree},
+    tree::{Member, Tree},
 };
 
 /// Everything that carries one command's mark.
@@ -107,28 +102,4 @@ fn belongs(alive: &HashMap<u32, Living>, pid: u32, tag: u64, known: &HashSet<u64
         }
     }
     pid == 1
-}
-
-/// What is asked of a running command.
-pub(super) struct IsolatedControl {
-    pub(super) tree: Arc<CommandTree>,
-    pub(super) terminal: Option<Terminal>,
-    pub(super) clock: SharedClock,
-}
-
-impl Control for IsolatedControl {
-    fn resize(&self, size: PtySize) -> io::Result<()> {
-        match &self.terminal {
-            Some(terminal) => terminal.resize(size),
-            None => Err(io::Error::new(io::ErrorKind::Unsupported, "the command has no terminal")),
-        }
-    }
-
-    fn signal(&self, signal: i32) -> BoxFuture<'_, io::Result<()>> {
-        Box::pin(signal_tree(self.tree.clone(), signal))
-    }
-
-    fn kill_tree(&self, grace: Duration) -> BoxFuture<'_, ()> {
-        Box::pin(end_tree(self.tree.clone(), grace, self.clock.clone()))
-    }
 }

@@ -37,13 +37,15 @@ use self::{
     members::{CommandTree, SpaceTree},
 };
 use super::{
-    CommandSpec, Output, ProcessSample, PtySize, Runner, RunnerError, RunnerOptions, Running, Space, launch,
-    running::{Control, Shared},
+    CommandSpec, Output, ProcessSample, PtySize, Runner, RunnerError, RunnerOptions, Running, Space,
+    env_program::EnvProgram,
+    launch,
+    running::Shared,
     streams::Streams,
     supervise::{pump, supervise},
     terminal::Terminal,
     tools,
-    tree::{end_tree, signal_tree},
+    tree::{TreeControl, end_tree},
 };
 #[cfg(target_os = "linux")]
 use super::{procfs::ProcTable, reach, sockets};
@@ -52,7 +54,7 @@ use super::{procfs::ProcTable, reach, sockets};
 pub struct ProcessRunner {
     marking: Marking,
     sh: PathBuf,
-    env: PathBuf,
+    env: EnvProgram,
     user: String,
     clock: SharedClock,
     spaces: Mutex<HashMap<String, Arc<SpaceMarks>>>,
@@ -71,7 +73,7 @@ impl ProcessRunner {
         Self {
             marking: Marking::detect().await,
             sh: tools::find("sh").unwrap_or_else(|| "/bin/sh".into()),
-            env: tools::find("env").unwrap_or_else(|| "/usr/bin/env".into()),
+            env: EnvProgram::new(tools::find("env").unwrap_or_else(|| "/usr/bin/env".into())).await,
             user: own_user(),
             clock: options.clock.clone(),
             spaces: Mutex::default(),
@@ -95,7 +97,7 @@ impl ProcessRunner {
             Marking::Namespace { chain, .. } => {
                 launch::command(chain, &self.sh, &self.env, &spec, &cwd, None)
             }
-            Marking::Variable => direct_command(&spec, &cwd)?,
+            Marking::Variable => direct_command(&self.env, &spec, &cwd)?,
         };
         command.kill_on_drop(true);
         let (mut child, terminal) = match spec.pty {
@@ -128,7 +130,7 @@ impl ProcessRunner {
             main_ended: AtomicBool::new(false),
             known: Mutex::default(),
         });
-        let control = Arc::new(ProcessControl { tree: tree.clone(), terminal, clock: self.clock.clone() });
+        let control = Arc::new(TreeControl::new(tree.clone(), terminal, self.clock.clone()));
         let output = Output::for_spec(&spec);
         let stdin = streams.take_input(&spec);
         let mut pumps = vec![pump(streams.stdout, output.stdout().clone())];
@@ -155,15 +157,31 @@ impl ProcessRunner {
 }
 
 /// Without a shell in between, where nothing needs preparing.
-fn direct_command(spec: &CommandSpec, cwd: &Path) -> Result<Command, RunnerError> {
+fn direct_command(env: &EnvProgram, spec: &CommandSpec, cwd: &Path) -> Result<Command, RunnerError> {
     if !cwd.is_dir() {
         return Err(RunnerError::BadCwd(spec.cwd.clone()));
     }
-    let mut command = Command::new(&spec.argv[0]);
-    command.args(&spec.argv[1..]).env_clear().envs(spec.env.iter().map(|(name, value)| (name, value)));
+    let before = env.in_front([]);
+    if !before.is_empty() && !can_be_found(spec, cwd) {
+        return Err(RunnerError::NotFound(spec.argv[0].clone()));
+    }
+    let mut words = before.iter().chain(&spec.argv);
+    let mut command = Command::new(words.next().unwrap_or(&spec.argv[0]));
+    command.args(words).env_clear().envs(spec.env.iter().map(|(name, value)| (name, value)));
     command.current_dir(cwd).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.stdin(if spec.stdin { Stdio::piped() } else { Stdio::null() });
     Ok(command)
+}
+
+/// Whether there is such a program, for what would not say so itself.
+fn can_be_found(spec: &CommandSpec, cwd: &Path) -> bool {
+    let program = &spec.argv[0];
+    if program.contains('/') {
+        return cwd.join(program).exists();
+    }
+    let path = spec.env.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
+    std::env::split_paths(path.unwrap_or("/usr/bin:/bin"))
+        .any(|folder| cwd.join(folder).join(program).exists())
 }
 
 fn spawn_on_terminal(
@@ -310,29 +328,6 @@ fn table_boot() -> io::Result<super::procfs::Boot> {
 #[cfg(not(target_os = "linux"))]
 fn table_boot() -> io::Result<table::Boot> {
     table::Boot::read()
-}
-
-struct ProcessControl {
-    tree: Arc<CommandTree>,
-    terminal: Option<Terminal>,
-    clock: SharedClock,
-}
-
-impl Control for ProcessControl {
-    fn resize(&self, size: PtySize) -> io::Result<()> {
-        match &self.terminal {
-            Some(terminal) => terminal.resize(size),
-            None => Err(io::Error::new(io::ErrorKind::Unsupported, "the command has no terminal")),
-        }
-    }
-
-    fn signal(&self, signal: i32) -> BoxFuture<'_, io::Result<()>> {
-        Box::pin(signal_tree(self.tree.clone(), signal))
-    }
-
-    fn kill_tree(&self, grace: Duration) -> BoxFuture<'_, ()> {
-        Box::pin(end_tree(self.tree.clone(), grace, self.clock.clone()))
-    }
 }
 
 #[cfg(test)]

@@ -163,7 +163,8 @@ pub struct LimitsResponse {
     /// Always `limits.info`.
     #[serde(rename = "type", default)]
     pub kind: String,
-    /// Whether a sandbox may be started now.
+    /// Whether a sandbox may be started now. Here those that still wait for a machine, in `init` or
+    /// `provisioning`, count against `maxActiveSandboxes` as well, so that no more become active than that.
     #[serde(rename = "canStart", default)]
     pub can_start: bool,
     /// Why none may be started.
@@ -179,7 +180,7 @@ pub struct LimitsResponse {
     /// The tier whose limits apply.
     #[serde(rename = "accessTier", default, skip_serializing_if = "Option::is_none")]
     pub access_tier: Option<String>,
-    /// How many sandboxes are active.
+    /// How many sandboxes are active: in one of `activeStates`.
     #[serde(rename = "activeSandboxes", default)]
     pub active_sandboxes: i64,
     /// The states that count as active.

@@ -669,7 +669,7 @@ pub struct CommandRecord {
     #[serde(rename = "stderrBytes", default)]
     pub stderr_bytes: i64,
     /// Whether not all of its output was kept: 8 MiB a stream are, and of an account 10 MiB an hour once
-    /// they are compressed.
+    /// they are compressed; at the local server, of a sandbox's commands 128 MiB in all.
     #[serde(rename = "outputTruncated", default)]
     pub output_truncated: bool,
     /// When it started.

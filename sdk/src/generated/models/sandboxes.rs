@@ -27,7 +27,8 @@ pub struct CreateSandboxRequest {
     /// The size of its machine; `default` if left out.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<super::SandboxType>,
-    /// Seconds until it stops by itself; 3600 if left out, null for never. From 1 to 2592000.
+    /// Seconds until it stops by itself; 3600 if left out, null for never, for which older callers may
+    /// still write `infinite`. From 1 to 2592000.
     #[serde(
         rename = "ttlSeconds",
         default,
@@ -107,8 +108,8 @@ impl CreateSandboxRequest {
         self
     }
 
-    /// Sets `ttlSeconds`. Seconds until it stops by itself; 3600 if left out, null for never. From 1 to
-    /// 2592000.
+    /// Sets `ttlSeconds`. Seconds until it stops by itself; 3600 if left out, null for never, for which
+    /// older callers may still write `infinite`. From 1 to 2592000.
     #[must_use]
     pub fn ttl_seconds(
         mut self,

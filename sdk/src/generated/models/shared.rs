@@ -514,13 +514,14 @@ pub struct Sandbox {
         skip_serializing_if = "Option::is_none"
     )]
     pub machine_provider: Option<super::MachineProvider>,
-    /// Where its hosted ports are reached; null while stopped.
+    /// Where its hosted ports are reached; null while stopped. At the local server that of the first port,
+    /// without its token, and null while none is hosted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// Its machine's address; null while stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip: Option<String>,
-    /// Where SSH is reached; null while stopped.
+    /// Where SSH is reached; null while stopped, and at the local server while it has no key.
     #[serde(rename = "sshEndpoint", default, skip_serializing_if = "Option::is_none")]
     pub ssh_endpoint: Option<String>,
     /// When it was created.
@@ -539,7 +540,7 @@ pub struct Sandbox {
         skip_serializing_if = "Option::is_none"
     )]
     pub desktop_available: Option<bool>,
-    /// Where its desktop is shown.
+    /// Where its desktop is shown, once there is one; null while stopped, and for whoever may not open it.
     #[serde(rename = "desktopUrl", default, skip_serializing_if = "Option::is_none")]
     pub desktop_url: Option<crate::wire::Secret>,
     /// Whether its disk is kept when it stops.
@@ -717,7 +718,7 @@ pub struct DeletionOperation {
     /// What it is busy with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<super::DeletionStage>,
-    /// When it will be done at the latest.
+    /// While it waits for uploads, when those are done at the latest.
     #[serde(rename = "expectedBy", default, skip_serializing_if = "Option::is_none")]
     pub expected_by: Option<crate::wire::Timestamp>,
     /// How often it was tried.
