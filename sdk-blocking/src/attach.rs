@@ -8,19 +8,21 @@ use crate::{driver::Driver, pull::Pull};
 /// [`CommandHandle::attach`](crate::CommandHandle::attach).
 ///
 /// It is an [`Iterator`] of chunks that blocks until the next one is there and is over once the command has ended. When
-/// the connection is cut, falls silent for longer than the idle limit (45 s unless set; the service promises a heartbeat
-/// every 15 s) or is ended by the service after its ten minutes, it goes on over a new one from the byte it had reached:
-/// nothing is lost and nothing comes twice. Output that the service itself no longer has comes as a [`Chunk::Gap`]. Ten
-/// connections in a row that bring neither output nor a heartbeat end it with an error of kind
-/// [`StreamCut`](crate::ErrorKind::StreamCut), which says where to go on; the pauses between them grow from a tenth of a
-/// second to ten, or are as long as the service asks for; asked to wait for more than five minutes it ends at once with
-/// that error.
+/// the connection is cut, falls silent for longer than the idle limit (45 s unless set; the service promises a
+/// heartbeat every 15 s) or is ended by the service after its ten minutes, it goes on over a new one from the byte it
+/// had reached: nothing is lost and nothing comes twice. Output that the service itself no longer has comes as a
+/// [`Chunk::Gap`]; a log that ends before that byte is another one, and an error with the code `log_replaced`, but for a
+/// command that was [lost](crate::Outcome::Lost), whose output counts as truncated then. Ten connections in a row that
+/// bring neither output nor a heartbeat end it with an error of kind [`StreamCut`](crate::ErrorKind::StreamCut), which
+/// says where to go on; the pauses between them grow from a tenth of a second to ten, or are as long as the service asks
+/// for; asked to wait for more than five minutes it ends at once with that error.
 ///
 /// Its other errors are what the service answered when a new connection was refused for good (the sandbox stopped or is
 /// gone); [`StreamFailed`](crate::ErrorKind::StreamFailed) when the service ends the stream with an error;
-/// [`Unexpected`](crate::ErrorKind::Unexpected) or [`TooLarge`](crate::ErrorKind::TooLarge) for a line that cannot be
-/// read. Each carries the output so far and the [offsets](crate::Error::resume_offsets) to go on from. After an error it
-/// is over.
+/// [`Unexpected`](crate::ErrorKind::Unexpected) with the code `log_replaced` when the command ends and its log is
+/// shorter than the offset it was followed from, unless it was lost; [`Unexpected`](crate::ErrorKind::Unexpected) or
+/// [`TooLarge`](crate::ErrorKind::TooLarge) for a line that cannot be read. Each carries the output so far and the
+/// [offsets](crate::Error::resume_offsets) to go on from. After an error it is over.
 ///
 /// Dropping it leaves the command alone.
 ///

@@ -142,7 +142,8 @@ impl Files {
     ///
     /// [`Unsupported`](crate::ErrorKind::Unsupported) in another dialect, and
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a bad argument, before anything is sent;
-    /// `path_not_found` and `invalid_path` of the service; and the failures of any call.
+    /// `invalid_path` of the service, and `path_not_found`, of what an earlier try of the same call may have deleted where
+    /// [`Error::delivery`](crate::Error::delivery) is `Unknown`; and the failures of any call.
     ///
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();

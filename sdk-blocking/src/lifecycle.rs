@@ -59,8 +59,10 @@ impl Sandbox {
     /// Brings it back on a fresh machine with the disk it was stopped with, and waits until it is ready unless told not
     /// to. Background commands do not come back.
     ///
-    /// If the connection breaks after the call was sent, the sandbox's state tells whether it had arrived, and if so the
-    /// wait goes on; it is never sent twice.
+    /// If the connection breaks after the call was sent, the sandbox's state may tell that it had arrived, and then the
+    /// wait goes on: it is starting and was last [seen](Self::info) otherwise, or it is up and was last seen stopped. One
+    /// that was not seen before, as through a handle by id alone, may have been starting or up all along: then the error of
+    /// the call is the answer. It is never sent twice.
     ///
     /// # Errors
     ///

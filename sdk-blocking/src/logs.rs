@@ -39,11 +39,13 @@ impl LogStream {
         Self { stream: Pull::new(driver, stream) }
     }
 
-    /// All of it at once, if it is no longer than `limit` bytes. Gaps are passed over.
+    /// All of it at once, if it is no longer than `limit` bytes and nothing of it is missing.
     ///
     /// # Errors
     ///
-    /// [`TooLarge`](crate::ErrorKind::TooLarge) when there is more, and those of the stream.
+    /// [`TooLarge`](crate::ErrorKind::TooLarge) when there is more, [`Unexpected`](crate::ErrorKind::Unexpected) with the
+    /// code `output_missing` where the service no longer has a part, with its byte offsets `from` and `to` in the details
+    /// (the stream itself has what is there), and those of the stream.
     pub fn read_all(self, limit: usize) -> Result<Bytes> {
         self.stream.finish(move |stream| stream.collect(limit))
     }

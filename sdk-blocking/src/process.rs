@@ -89,6 +89,9 @@ impl CommandHandle {
 
     /// Follows its output from these byte offsets on, such as those of an [`Attach`] that was dropped or failed.
     ///
+    /// They have to be offsets of this command: those of a longer log are an error of kind
+    /// [`Unexpected`](crate::ErrorKind::Unexpected) with the code `log_replaced` once the command has ended.
+    ///
     /// # Errors
     ///
     /// As [`attach`](Self::attach).
@@ -153,7 +156,9 @@ impl CommandHandle {
     }
 
     /// Ends it with everything it started: SIGTERM, and SIGKILL after 5 seconds. Answers when it is gone;
-    /// `signaled` in the answer is false when it had ended before.
+    /// `signaled` in the answer is false when it had ended before. Where the answer to a first try was lost, that may have
+    /// been this call's own doing: if a signal ended it, [`wait`](Self::wait) then says
+    /// [`Stopped`](crate::Outcome::Stopped).
     ///
     /// # Errors
     ///

@@ -181,6 +181,10 @@ impl PromptRun {
     /// Follows what the agent does for this prompt, as `options` say; it ends once the run has ended and its last event
     /// was given out. Conversations they name are asked for instead of the run's own.
     ///
+    /// A response that is still growing when the run has ended is looked at again for two seconds. If the run finished and
+    /// its last response is not complete even then, the stream ends with an error of kind
+    /// [`StreamCut`](crate::ErrorKind::StreamCut), code `answer_incomplete`.
+    ///
     /// # Errors
     ///
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput): the options ask for what the service cannot take.
@@ -202,17 +206,19 @@ impl PromptRun {
         Ok(EventStream::new(self.sandbox.driver().clone(), self.inner.events_with(options)?))
     }
 
-    /// Waits until it has ended and answers with its final answer: the text of its last response that is complete, is not
-    /// about tools and was not taken back; empty if there is none.
+    /// Waits until it has ended and answers with its final answer: the text of its last response that is not about tools
+    /// and was not taken back; empty if there is none.
     ///
     /// The newest events are read first and no more of them than needed. A last response that is still growing is looked
     /// at again for two seconds.
     ///
     /// # Errors
     ///
-    /// [`CommandFailed`](crate::ErrorKind::CommandFailed) with the code `prompt_failed` and the reason, or `prompt_interrupted`,
-    /// when it did not finish: what it said until then is in its [`events`](Self::events). And those of
-    /// [`wait`](Self::wait).
+    /// [`CommandFailed`](crate::ErrorKind::CommandFailed) with the code `prompt_<status>` when it did not finish:
+    /// `prompt_failed` and the reason, `prompt_interrupted`, or one that is not known yet. What it said until then is
+    /// in its [`events`](Self::events). [`StreamCut`](crate::ErrorKind::StreamCut) with the code `answer_incomplete`
+    /// when it finished, but its last response is not complete: what there is of it and the text of the one before are
+    /// `partial` and `before` in the details. And those of [`wait`](Self::wait).
     ///
     /// ```
     /// # use sandboxer_mock_server::MockServer;

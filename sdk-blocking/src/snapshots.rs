@@ -129,7 +129,8 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// [`NotFound`](crate::ErrorKind::NotFound) when there is no such snapshot; and the failures of any call.
+    /// [`NotFound`](crate::ErrorKind::NotFound) when there is no such snapshot, which an earlier try of the same call may
+    /// have deleted where [`Error::delivery`](crate::Error::delivery) is `Unknown`; and the failures of any call.
     ///
     /// ```
     /// # use sandboxer_mock_server::MockServer;

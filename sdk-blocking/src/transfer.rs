@@ -29,6 +29,10 @@ impl Files {
     /// against their SHA-256 and renames. About 30 MiB of memory are used at most. The view's limits hold for each call;
     /// for an upload to an address, `idle` limits how long the connection takes nothing.
     ///
+    /// After an error of the last step, which is the only write, the end of what goes to an address or that command
+    /// ([`operation`](crate::Error::operation) `Command`), whose [`delivery`](crate::Error::delivery) is `Unknown` or that is
+    /// a 5xx, the target may still be replaced, by the command up to ten minutes later, and the folder is left to it.
+    ///
     /// The reader is read on the calling thread; the progress is told of on the client's own.
     ///
     /// # Errors

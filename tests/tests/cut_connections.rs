@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sandboxer::{
-    AsyncSandboxer, Create, Delivery, ErrorKind, Outcome,
+    AsyncSandboxer, Create, Delivery, ErrorKind, Offsets, Outcome,
     clock::{Clock as _, SystemClock},
 };
 use sandboxer_mock_server::MockServer;
@@ -39,6 +39,22 @@ async fn attach_cut_twice_loses_and_repeats_nothing() {
         assert_eq!(output.stderr_text(), "done", "{cuts:?}");
         assert!(!output.lossy() && !output.truncated(), "{cuts:?}: {output:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn offsets_of_a_longer_run_are_an_error_that_leads_to_the_beginning() {
+    let server = MockServer::start();
+    let sandbox = server.client().create(Create::new()).await.expect("a sandbox");
+    let command =
+        sandbox.start("printf 0123456789; until test -e go; do sleep 0.02; done; printf more").await;
+    let command = command.expect("start");
+    let attach = command.attach_from(Offsets::new(100, 0)).await.expect("attach");
+    sandbox.files().write("go", "").await.expect("write");
+    let error = attach.wait().await.expect_err("the log has 14 bytes");
+    assert_eq!((error.kind(), error.code()), (ErrorKind::Unexpected, "log_replaced"), "{error}");
+    let offsets = error.resume_offsets().expect("where to go on");
+    let output = command.attach_from(offsets).await.expect("attach").wait().await.expect("its end");
+    assert_eq!((output.outcome(), &*output.stdout_text()), (Outcome::Exited(0), "0123456789more"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sandboxer::{CallOptions, Create, Delivery, ErrorKind, Operation};
+use sandboxer::{CallOptions, Create, Delivery, ErrorKind, ListOptions, Operation, Outcome};
 use sandboxer_mock_server::{MockServer, Reply};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -15,6 +15,38 @@ async fn create_survives_two_failures_with_one_key() {
     assert!(tries.iter().all(|t| t.header("idempotency-key") == tries[0].header("idempotency-key")));
     assert!(tries[0].header("idempotency-key").is_some_and(|key| key.len() >= 32));
     assert_eq!(sandbox.exec("echo hi").await.expect("it runs").stdout_text(), "hi\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_create_that_was_cut_and_then_refused_stays_in_doubt_and_its_key_finds_the_sandbox() {
+    let server = MockServer::start();
+    let client = server.client();
+    server.on(Operation::Create).reply(Reply::drop_answer()).times(1);
+    server.on(Operation::Create).reply(Reply::code(402, "billing_required", "the wallet is empty")).times(1);
+    let error = client.create(Create::new()).await.expect_err("refused");
+    assert_eq!((error.kind(), error.code()), (ErrorKind::PaymentRequired, "billing_required"));
+    assert_eq!((error.delivery(), error.attempts()), (Delivery::Unknown, 2), "{error}");
+    let made = client.list(ListOptions::new()).collect().await.expect("a list");
+    assert_eq!(made.len(), 1, "the first try had made it");
+    let key = error.idempotency_key().expect("a create has one").to_owned();
+    let found = client
+        .with(CallOptions::new().idempotency_key(key))
+        .create(Create::new())
+        .await
+        .expect("it is there");
+    assert_eq!(found.id(), made[0].id());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_whose_answer_is_lost_has_stopped_the_command() {
+    let server = MockServer::start();
+    let sandbox = server.client().create(Create::new()).await.expect("a sandbox");
+    let command = sandbox.start("sleep 60").await.expect("it starts");
+    server.on(Operation::StopCommand).reply(Reply::drop_answer()).times(1);
+    let killed = command.kill().await.expect("the second try is answered");
+    assert!(!killed.signaled, "the first try had ended it");
+    assert_eq!(server.requests_to(Operation::StopCommand).len(), 2);
+    assert_eq!(command.wait().await.expect("it has ended").outcome(), Outcome::Stopped);
 }
 
 #[tokio::test(flavor = "multi_thread")]

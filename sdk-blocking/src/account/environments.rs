@@ -175,7 +175,8 @@ impl Environments {
     ///
     /// # Errors
     ///
-    /// As [`set_var`](Self::set_var); `not_found` when it has no such variable.
+    /// As [`set_var`](Self::set_var); `not_found` when it has no such variable, which an earlier try of the same call may
+    /// have deleted where [`Error::delivery`](crate::Error::delivery) is `Unknown`.
     ///
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
@@ -225,7 +226,8 @@ impl Environments {
     ///
     /// # Errors
     ///
-    /// As [`set_secret_file`](Self::set_secret_file); `not_found` when it has no such file.
+    /// As [`set_secret_file`](Self::set_secret_file); `not_found` when it has no such file, which an earlier try of the
+    /// same call may have deleted where [`Error::delivery`](crate::Error::delivery) is `Unknown`.
     ///
     /// ```
     /// # let server = sandboxer_mock_server::MockServer::start();
@@ -275,7 +277,8 @@ impl Environments {
     ///
     /// # Errors
     ///
-    /// `not_found` of the service; and the failures of any call.
+    /// `not_found` of the service, of what an earlier try of the same call may have removed where
+    /// [`Error::delivery`](crate::Error::delivery) is `Unknown`; and the failures of any call.
     ///
     /// ```
     /// # let repository = "[[repositories]]\nfull_name = 'acme/app'\nid = 123456";

@@ -343,7 +343,10 @@ impl ErrorKind {
 /// How far a failed call got.
 ///
 /// For a call that was tried more than once this speaks of all its tries: `NotSent` only if none of them reached the
-/// service.
+/// service, and `Unknown` if an earlier one may have had an effect, whatever a later one was answered; unless every try
+/// was answered and the last one with a 5xx, which leaves the same open itself. A refusal proves that the try it answers did
+/// nothing, and not that the one before did nothing; only a success settles that, and then there is no error. For reads, which
+/// have no effect, the last answer counts.
 ///
 /// ```
 /// use sandboxer::{AsyncSandboxer, Delivery, ErrorKind};
@@ -370,7 +373,8 @@ pub enum Delivery {
     /// assert_eq!(refused.delivery(), Delivery::NotSent);
     /// ```
     NotSent,
-    /// The service answered.
+    /// The service answered; what it said is in the error, and a fault of the service (a 5xx) does not prove that nothing
+    /// was done.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
@@ -382,7 +386,8 @@ pub enum Delivery {
     /// # Ok(()) }
     /// ```
     Answered,
-    /// The request may have reached the service, and its whole answer never came back.
+    /// The request may have reached the service, and its whole answer never came back; or an earlier try met that or a
+    /// fault of the service, and status and code are those of a later one that is no such fault itself.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
@@ -397,18 +402,6 @@ pub enum Delivery {
     /// # Ok(()) }
     /// ```
     Unknown,
-}
-
-impl Delivery {
-    /// The delivery of a call from that of its earlier tries and of its last one.
-    pub(crate) fn after(earlier: Option<Self>, last: Self) -> Self {
-        match (earlier, last) {
-            (_, Self::Answered) => Self::Answered,
-            (Some(Self::Unknown), _) | (_, Self::Unknown) => Self::Unknown,
-            (Some(Self::Answered), Self::NotSent) => Self::Answered,
-            (Some(Self::NotSent) | None, Self::NotSent) => Self::NotSent,
-        }
-    }
 }
 
 impl fmt::Display for Delivery {

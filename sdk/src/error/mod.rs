@@ -122,7 +122,8 @@ impl Error {
         self.0.retryable
     }
 
-    /// How far the call got, all its tries together.
+    /// How far the call got, all its tries together: a try that may have had an effect is not forgotten when a later one is
+    /// refused.
     pub fn delivery(&self) -> Delivery {
         self.0.delivery.unwrap_or(Delivery::NotSent)
     }

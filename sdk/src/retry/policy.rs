@@ -47,6 +47,23 @@ pub(crate) fn decide(class: Repeat, facts: &Facts) -> Decision {
     decide_by(REPEAT_RULES, class, facts)
 }
 
+/// Whether a try that failed so may have had an effect all the same. A fault of the service, or of a gateway before it, and
+/// an answer that is none of the API's prove nothing; a refusal does, of the try that it answers.
+pub(crate) fn may_have_acted(facts: &Facts) -> bool {
+    match facts.delivery {
+        Delivery::NotSent => false,
+        Delivery::Unknown => true,
+        // What lets a command be sent again proves that nothing ran.
+        Delivery::Answered if decide(Repeat::Command, facts) != Decision::Stop => false,
+        Delivery::Answered => match facts.code.as_deref() {
+            Some("idempotency_in_progress") => true,
+            // The service counts and makes nothing then.
+            Some("no_ready_machine" | "out_of_capacity") => false,
+            _ => !facts.status.is_some_and(|status| (400..500).contains(&status)),
+        },
+    }
+}
+
 fn decide_by(rules: &[RepeatRule], class: Repeat, facts: &Facts) -> Decision {
     match rules.iter().find(|rule| fits(rule, facts)) {
         Some(rule) if rule.repeat.contains(&class) => {
@@ -137,6 +154,35 @@ mod tests {
         let message = |text: &str| Facts { message: Some(text.into()), ..offered.clone() };
         repeats(&message("sandbox_restoring"), &[Safe, Replace, Command, Write]);
         repeats(&message("not sandbox_restoring, really"), &[Safe, Replace, Write]);
+    }
+
+    #[test]
+    fn what_may_have_had_an_effect() {
+        let retryable = |facts: Facts| Facts { retryable: Some(true), ..facts };
+        let restoring = Facts {
+            message: Some("sandbox_restoring".into()),
+            ..retryable(answered(502, "sandbox_direct_failed"))
+        };
+        let cases = [
+            (Facts::cut(Delivery::NotSent), false),
+            (Facts::cut(Delivery::Unknown), true),
+            (answered(500, "http_500"), true),
+            (answered(504, "http_504"), true),
+            (answered(502, "gateway_error"), true),
+            (retryable(answered(502, "sandbox_direct_failed")), true),
+            (restoring, false),
+            (answered(503, "no_ready_machine"), false),
+            (answered(503, "out_of_capacity"), false),
+            (answered(302, "unexpected_redirect"), true),
+            (answered(402, "billing_required"), false),
+            (answered(404, "not_found"), false),
+            (answered(409, "sandbox_starting"), false),
+            (answered(409, "idempotency_in_progress"), true),
+            (answered(429, "rate_limited"), false),
+        ];
+        for (facts, expected) in cases {
+            assert_eq!(may_have_acted(&facts), expected, "{facts:?}");
+        }
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
+use serde_json::{Value, json};
+
 use super::{
     events::{Event, Filters, PageQuery, page},
     sandbox::AsyncSandbox,
@@ -19,9 +21,9 @@ const PAGE_SIZE: u32 = 50;
 /// An event this much older than the prompt is none of its own, clocks of two machines allowed for.
 const SLACK: Duration = Duration::from_secs(60);
 
-/// How often, and how far apart, a last response that still grows is looked at.
-const LOOKS: u32 = 5;
-const PAUSE: Duration = Duration::from_millis(500);
+/// How often, and how far apart, a last response that still grows after its run has ended is looked at.
+pub(super) const LOOKS: u32 = 5;
+pub(super) const PAUSE: Duration = Duration::from_millis(500);
 
 /// What is to be found out about the events of one prompt.
 pub(super) struct Question<'a> {
@@ -55,8 +57,12 @@ impl<'a> Question<'a> {
             let mut search = Search::default();
             self.backwards("prompt,response", |event| search.is_over(event, self.prompt_id, self.asked))
                 .await?;
-            if !search.grows || looks == LOOKS {
-                return Ok(search.found.unwrap_or_default());
+            let Some(partial) = search.grows else { return Ok(search.found.unwrap_or_default()) };
+            if looks == LOOKS {
+                // What it said before is no answer.
+                let details =
+                    json!({ "promptId": self.prompt_id, "partial": partial, "before": search.found });
+                return Err(incomplete(details).with_sandbox_id(Some(self.sandbox.id().to_owned())));
             }
             looks += 1;
             self.sandbox.api().clock().sleep(PAUSE).await;
@@ -108,14 +114,23 @@ impl<'a> Question<'a> {
     }
 }
 
+/// The error of a run that has ended while its last response is not complete.
+pub(super) fn incomplete(details: Value) -> Error {
+    let message = "the run has finished, but its last response was still incomplete two seconds later";
+    Error::new(ErrorKind::StreamCut, "answer_incomplete", message)
+        .with_details(details)
+        .with_delivery(Delivery::Answered)
+        .with_retryable(true)
+}
+
 /// What was found so far.
 #[derive(Default)]
 struct Search {
     /// Responses whose latest content was seen.
     seen: HashSet<String>,
     found: Option<String>,
-    /// The newest response is not complete yet.
-    grows: bool,
+    /// What the newest response says so far, when it is not complete yet.
+    grows: Option<String>,
 }
 
 impl Search {
@@ -133,7 +148,7 @@ impl Search {
             return false;
         }
         if response.is_streaming {
-            self.grows = true;
+            self.grows.get_or_insert_with(|| response.content.to_owned());
             return false;
         }
         self.found = Some(response.content.to_owned());

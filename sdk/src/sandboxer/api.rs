@@ -5,7 +5,7 @@ use crate::{
     clock::SharedClock,
     error::Result,
     generated::{dialects::Dialect, operations::Operation},
-    transport::{Call, Shared, explicit_total},
+    transport::{Call, Shared, Tries, explicit_total},
 };
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -30,11 +30,12 @@ use std::{fmt, sync::Arc, time::Duration};
 pub struct Api {
     shared: Arc<Shared>,
     options: Arc<CallOptions>,
+    tries: Option<Tries>,
 }
 
 impl Api {
     pub(crate) fn new(shared: Arc<Shared>, options: CallOptions) -> Self {
-        Self { shared, options: Arc::new(options) }
+        Self { shared, options: Arc::new(options), tries: None }
     }
 
     /// A view whose calls follow `options`, with the same connections. See [`CallOptions`].
@@ -50,7 +51,7 @@ impl Api {
     /// ```
     #[must_use]
     pub fn with(&self, options: CallOptions) -> Self {
-        Self { shared: self.shared.clone(), options: Arc::new(options.over(&self.options)) }
+        Self::new(self.shared.clone(), options.over(&self.options))
     }
 
     /// The base URL, without a trailing slash.
@@ -65,7 +66,13 @@ impl Api {
 
     /// Begins the call of a generated method.
     pub(crate) fn begin(&self, operation: Operation, path_ids: &[(&'static str, &str)]) -> Result<Call> {
-        Call::begin(&self.shared, &self.options, operation, path_ids)
+        let tries = self.tries.clone().unwrap_or_default();
+        Call::begin(&self.shared, &self.options, tries, operation, path_ids)
+    }
+
+    /// The same for a single call, whose tries are noted in `tries`.
+    pub(crate) fn noting(&self, tries: &Tries) -> Self {
+        Self { tries: Some(tries.clone()), ..self.clone() }
     }
 
     /// What all views share.

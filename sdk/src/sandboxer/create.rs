@@ -11,8 +11,9 @@ use super::{
 };
 use crate::{
     call::CallOptions,
-    error::{Delivery, Error, Result},
+    error::{Error, Result},
     models::{Sandbox, SandboxVisibility},
+    transport::Tries,
     wire::Patch,
 };
 
@@ -22,8 +23,9 @@ impl AsyncSandboxer {
     /// All tries carry one `Idempotency-Key`, so a lost answer never makes a second sandbox. If the name cannot be set or
     /// the wait fails, the error carries the [id](Error::sandbox_id) of the sandbox, which stays. If the returned future
     /// is dropped after the call was sent, nobody would know the sandbox: the client then learns its id by sending the
-    /// call again with the same key, and deletes it, in the background ([`close`](Self::close) waits for that). Not so
-    /// when the key is your own ([`CallOptions::idempotency_key`]): then so is the recovery.
+    /// call again with the same key, and deletes it, in the background ([`close`](Self::close) waits for that). Where no
+    /// connection had taken the call, or the service had turned it away, there is nothing to look for and nothing is sent.
+    /// Nor is it when the key is your own ([`CallOptions::idempotency_key`]): then so is the recovery.
     ///
     /// # Errors
     ///
@@ -56,32 +58,9 @@ impl AsyncSandboxer {
         check(&options)?;
         let birth = birth_of(self.api(), &options);
         let mut guard = Guard::new(self.api());
-        match birth.bear(&mut guard, true, async |api| post(&api, &options).await).await {
-            Ok(sandbox) => Ok((sandbox, guard)),
-            Err(error) => {
-                // What may have been made is for the guard to find and delete; what was refused never was.
-                if !guard.knows_id() && !may_have_made(&error) {
-                    guard.disarm();
-                }
-                Err(error)
-            }
-        }
-    }
-}
-
-/// Whether a sandbox may exist although the call that makes it failed. A fault of the service, or of a gateway before it,
-/// and an answer that cannot be read prove nothing; only a refusal does, and only of the try it answers.
-fn may_have_made(error: &Error) -> bool {
-    match error.delivery() {
-        Delivery::NotSent => false,
-        Delivery::Unknown => true,
-        Delivery::Answered if error.attempts() > 1 => true,
-        Delivery::Answered => match error.code() {
-            "idempotency_in_progress" => true,
-            // The service counts and makes nothing then.
-            "no_ready_machine" | "out_of_capacity" => false,
-            _ => !error.status().is_some_and(|status| (400..500).contains(&status)),
-        },
+        // If it fails, what may have been made is for the guard to find and delete.
+        let sandbox = birth.bear(&mut guard, true, async |api| post(&api, &options).await).await?;
+        Ok((sandbox, guard))
     }
 }
 
@@ -143,10 +122,11 @@ impl Birth<'_> {
         let own_key = api.options().idempotency_key.clone();
         let guarded = must_guard || own_key.is_none();
         let key = own_key.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        let tries = Tries::default();
         if guarded {
-            guard.arm(Target::Replay { key: key.clone(), call: Box::new(target) });
+            guard.arm_replay(&tries, Target::Replay { key: key.clone(), call: Box::new(target) });
         }
-        let made = post(api.with(CallOptions::new().idempotency_key(key))).await?;
+        let made = post(api.with(CallOptions::new().idempotency_key(key)).noting(&tries)).await?;
         if guarded {
             guard.arm(Target::Sandbox(made.id.clone()));
         }

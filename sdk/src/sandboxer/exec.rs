@@ -17,7 +17,7 @@ use crate::{
     models::{CommandAnswer, CommandRequest, CommandResponse},
     outcome::{End, Outcome},
     output::{Facts, Output},
-    transport::timed_out,
+    transport::{Tries, timed_out},
 };
 
 /// How long a command that was turned away because the sandbox was still being restored is sent again, and how often.
@@ -57,9 +57,14 @@ impl AsyncSandbox {
     /// # Ok(()) }
     /// ```
     pub async fn exec(&self, command: impl Into<Command>) -> Result<Output> {
-        let request = self.command_request(&command.into(), Operation::Command)?;
+        self.exec_noting(command.into(), &Tries::default()).await
+    }
+
+    /// The same, with the tries of the command noted in `tries`.
+    pub(crate) async fn exec_noting(&self, command: Command, tries: &Tries) -> Result<Output> {
+        let request = self.command_request(&command, Operation::Command)?;
         let allowance = Allowance::of(self.api());
-        match self.api().command(self.id(), request).await {
+        match self.api().noting(tries).command(self.id(), request).await {
             Ok(CommandAnswer::Finished(answer)) => Ok(output(self.id(), answer)),
             Ok(other) => Err(self.unexpected(&other)),
             Err(cut) if cut.kind() == ErrorKind::Connection && cut.delivery() == Delivery::Unknown => {

@@ -76,11 +76,16 @@ impl Frame {
     pub(crate) fn outcome(&self) -> Outcome {
         Outcome::from_end(End {
             timed_out: self.timed_out == Some(true) || self.status.as_deref() == Some("timed_out"),
-            lost: self.status.as_deref() == Some("lost"),
+            lost: self.is_lost(),
             signal: self.signal.as_deref(),
             exit_code: self.exit_code,
             success: self.success,
         })
+    }
+
+    /// Whether an `exit` frame says that the end of the command was not seen.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.status.as_deref() == Some("lost")
     }
 
     /// Copies what an `exit` frame tells besides the outcome.

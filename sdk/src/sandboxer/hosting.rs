@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::{
     allowance::Allowance,
     given, public_key,
-    repeated::removed,
     sandbox::AsyncSandbox,
     wait::{Look, Pace, late, poll},
 };
@@ -184,7 +183,8 @@ impl AsyncSandbox {
     /// # Ok(()) }
     /// ```
     pub async fn unhost(&self, port: u16) -> Result<()> {
-        removed(self.api().unhost_port(self.id(), UnhostPortParams::new(port)).await)
+        // A port without a route is no error, so what is not found is the sandbox.
+        self.api().unhost_port(self.id(), UnhostPortParams::new(port)).await.map(drop)
     }
 
     /// The ports that are reachable from outside, in ascending order.

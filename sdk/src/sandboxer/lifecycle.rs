@@ -9,7 +9,7 @@ use super::{
     options::{Fork, Resume, Stop, Ttl, Update},
     reaper::Target,
     sandbox::AsyncSandbox,
-    wait::{RESUME_GRACE, STOP_LIMIT, Verdict},
+    wait::{READY, RESUME_GRACE, STOP_LIMIT, Verdict},
 };
 use crate::{
     error::{Delivery, Error, ErrorKind, Result},
@@ -125,8 +125,10 @@ impl AsyncSandbox {
     /// Brings it back on a fresh machine with the disk it was stopped with, and waits until it is ready unless told not
     /// to. Background commands do not come back.
     ///
-    /// If the connection breaks after the call was sent, the sandbox's state tells whether it had arrived, and if so the
-    /// wait goes on; it is never sent twice.
+    /// If the connection breaks after the call was sent, the sandbox's state may tell that it had arrived, and then the
+    /// wait goes on: it is starting and was last [seen](Self::info) otherwise, or it is up and was last seen stopped. One
+    /// that was not seen before, as through a handle by id alone, may have been starting or up all along: then the error of
+    /// the call is the answer. It is never sent twice.
     ///
     /// # Errors
     ///
@@ -149,17 +151,14 @@ impl AsyncSandbox {
     pub async fn resume(&self, options: Resume) -> Result<()> {
         options.check()?;
         let allowance = Allowance::of(self.api());
+        let before = self.info();
         match self.api().resume(self.id(), options.request).await {
             Ok(answer) => {
                 self.heard(answer);
             }
             Err(error) if error.delivery() == Delivery::Unknown => {
                 match self.within(&allowance).refresh().await {
-                    Ok(info)
-                        if !matches!(
-                            info.state,
-                            SandboxState::Archived | SandboxState::Archiving | SandboxState::Error
-                        ) => {}
+                    Ok(info) if was_resumed(before.as_deref().map(|info| &info.state), &info.state) => {}
                     _ => return Err(error),
                 }
             }
@@ -311,6 +310,18 @@ impl AsyncSandbox {
         }
         Some(self.remember(info))
     }
+}
+
+/// Whether a sandbox that was last seen as `before` and is now in this state shows that a resume has arrived. One that is
+/// up or starting proves nothing if it was before: the service refuses to resume such a one. Nor if it was being stopped:
+/// where its disk cannot be saved it stays up. Nor if it was not seen.
+fn was_resumed(before: Option<&SandboxState>, now: &SandboxState) -> bool {
+    use SandboxState::{Archived, Cloning, Error, Init, Provisioned, Provisioning};
+    let starts = |state: &SandboxState| matches!(state, Init | Provisioning | Provisioned | Cloning);
+    let stopped = |state: &SandboxState| matches!(state, Archived | Error);
+    before.is_some_and(
+        |before| if starts(now) { !starts(before) } else { stopped(before) && READY.contains(now) },
+    )
 }
 
 /// No archived state is tolerated after a create or fork.

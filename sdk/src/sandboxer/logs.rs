@@ -11,6 +11,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::{Bytes, BytesMut};
 use futures_core::Stream;
 use futures_util::stream::try_unfold;
+use serde_json::json;
 
 use super::process::{AsyncCommand, wire_offset};
 use crate::{
@@ -43,12 +44,14 @@ use crate::{
 #[must_use = "logs are read when they are asked for"]
 pub struct LogStream {
     pages: Pin<Box<dyn Stream<Item = Result<Chunk>> + Send>>,
+    command: AsyncCommand,
     stream: OutputStream,
 }
 
 impl LogStream {
     pub(crate) fn new(command: AsyncCommand, stream: OutputStream, offset: u64) -> Self {
-        let reading = Reading { command, stream, wanted: offset, ready: VecDeque::new(), over: false };
+        let reading =
+            Reading { command: command.clone(), stream, wanted: offset, ready: VecDeque::new(), over: false };
         let pages = try_unfold(reading, |mut reading| async {
             loop {
                 if let Some(chunk) = reading.ready.pop_front() {
@@ -60,7 +63,7 @@ impl LogStream {
                 reading.read_page().await?;
             }
         });
-        Self { pages: Box::pin(pages), stream }
+        Self { pages: Box::pin(pages), command, stream }
     }
 
     /// The next piece; `None` where the kept output ends.
@@ -74,23 +77,38 @@ impl LogStream {
         crate::stream::next(self).await
     }
 
-    /// All of it at once, if it is no longer than `limit` bytes. Gaps are passed over.
+    /// All of it at once, if it is no longer than `limit` bytes and nothing of it is missing.
     ///
     /// # Errors
     ///
-    /// [`TooLarge`](ErrorKind::TooLarge) when there is more, and those of [`next`](Self::next).
+    /// [`TooLarge`](ErrorKind::TooLarge) when there is more, [`Unexpected`](ErrorKind::Unexpected) with the code
+    /// `output_missing` where the service no longer has a part, with its byte offsets `from` and `to` in the details
+    /// ([`next`](Self::next) has what is there), and those of `next`.
     pub async fn collect(mut self, limit: usize) -> Result<Bytes> {
         let mut all = BytesMut::new();
         while let Some(chunk) = self.next().await {
             let chunk = chunk?;
+            if let Chunk::Gap(Gap { from, to, .. }) = chunk {
+                let message = format!("bytes {from} to {to} of the command's {} were not kept", self.stream);
+                let details = json!({ "stream": self.stream.to_string(), "from": from, "to": to });
+                let error = Error::new(ErrorKind::Unexpected, "output_missing", message);
+                return Err(self.label(error.with_details(details)));
+            }
             if all.len() + chunk.bytes().len() > limit {
                 let message = format!("the command's {} is longer than {limit} bytes", self.stream);
-                return Err(Error::new(ErrorKind::TooLarge, "output_too_large", message)
-                    .with_delivery(Delivery::Answered));
+                return Err(self.label(Error::new(ErrorKind::TooLarge, "output_too_large", message)));
             }
             all.extend_from_slice(chunk.bytes());
         }
         Ok(all.freeze())
+    }
+
+    fn label(&self, error: Error) -> Error {
+        error
+            .with_delivery(Delivery::Answered)
+            .with_operation(Operation::CommandLogs)
+            .with_sandbox_id(Some(self.command.sandbox().id().to_owned()))
+            .with_command_id(self.command.command_id().map(str::to_owned))
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     fmt,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
 };
 
@@ -23,6 +23,7 @@ use crate::{
     },
     output::Output,
     stream::OutputStream,
+    transport::Tries,
 };
 
 /// How much of each stream [`AsyncCommand::wait`] keeps, as the service does for commands that are waited for.
@@ -55,7 +56,8 @@ pub struct AsyncCommand {
     process_id: i64,
     started: Option<Arc<CommandStartedResponse>>,
     command_id: Arc<OnceLock<String>>,
-    killed: Arc<AtomicBool>,
+    /// How many calls to end it had an effect, or may have or get one.
+    kills: Arc<AtomicUsize>,
 }
 
 impl AsyncCommand {
@@ -73,7 +75,7 @@ impl AsyncCommand {
             process_id,
             started: started.map(Arc::new),
             command_id: Arc::new(command_id),
-            killed: Arc::default(),
+            kills: Arc::default(),
         }
     }
 
@@ -126,6 +128,9 @@ impl AsyncCommand {
 
     /// Follows its output from these byte offsets on, such as those of an [`Attach`] that was dropped or failed.
     ///
+    /// They have to be offsets of this command: those of a longer log are an error of kind
+    /// [`Unexpected`](ErrorKind::Unexpected) with the code `log_replaced` once the command has ended.
+    ///
     /// # Errors
     ///
     /// As [`attach`](Self::attach).
@@ -142,7 +147,7 @@ impl AsyncCommand {
     pub async fn attach_from(&self, offsets: Offsets) -> Result<Attach> {
         let ledger = Ledger::new(self.sandbox.id(), self.command_id().map(str::to_owned));
         let clock = self.sandbox.api().clock().clone();
-        Attach::open(self.opener(), offsets, ledger, self.killed.clone(), clock).await
+        Attach::open(self.opener(), offsets, ledger, self.kills.clone(), clock).await
     }
 
     fn opener(&self) -> Opener {
@@ -206,7 +211,9 @@ impl AsyncCommand {
     }
 
     /// Ends it with everything it started: SIGTERM, and SIGKILL after 5 seconds. Answers when it is gone;
-    /// `signaled` in the answer is false when it had ended before.
+    /// `signaled` in the answer is false when it had ended before. Where the answer to a first try was lost, that may have
+    /// been this call's own doing: if a signal ended it, [`wait`](Self::wait) then says
+    /// [`Stopped`](crate::Outcome::Stopped).
     ///
     /// # Errors
     ///
@@ -225,14 +232,12 @@ impl AsyncCommand {
     /// ```
     pub async fn kill(&self) -> Result<CommandStopResponse> {
         // A follower may see the end before this call is answered, so the note is made first.
-        let noted_before = self.killed.swap(true, Ordering::AcqRel);
-        let answer = self.sandbox.api().stop_command(self.sandbox.id(), self.process_id).await;
-        let had_effect = match &answer {
-            Ok(answer) => answer.signaled,
-            Err(error) => error.delivery() == Delivery::Unknown,
-        };
-        if !had_effect && !noted_before {
-            self.killed.store(false, Ordering::Release);
+        let mut note = KillNote::new(&self.kills);
+        let api = self.sandbox.api().noting(&note.tries);
+        let answer = api.stop_command(self.sandbox.id(), self.process_id).await;
+        if let Ok(answer) = &answer {
+            // What is found ended by a later try may have been ended by an earlier one.
+            note.had_effect = Some(answer.signaled || note.tries.in_doubt());
         }
         answer
     }
@@ -296,6 +301,29 @@ impl AsyncCommand {
                     .with_delivery(Delivery::Answered)
                     .with_sandbox_id(Some(self.sandbox.id().to_owned())));
             }
+        }
+    }
+}
+
+/// The note of one call to end a command; taken back when the call is over, or was dropped, and cannot have had an effect.
+struct KillNote<'a> {
+    kills: &'a AtomicUsize,
+    tries: Tries,
+    /// What a success said of its effect.
+    had_effect: Option<bool>,
+}
+
+impl<'a> KillNote<'a> {
+    fn new(kills: &'a AtomicUsize) -> Self {
+        kills.fetch_add(1, Ordering::AcqRel);
+        Self { kills, tries: Tries::default(), had_effect: None }
+    }
+}
+
+impl Drop for KillNote<'_> {
+    fn drop(&mut self) {
+        if !self.had_effect.unwrap_or_else(|| self.tries.may_have_acted()) {
+            self.kills.fetch_sub(1, Ordering::AcqRel);
         }
     }
 }

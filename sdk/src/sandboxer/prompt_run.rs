@@ -9,7 +9,7 @@ use std::{
 use super::{
     allowance::Allowance,
     answer,
-    events::{EventOptions, EventStream},
+    events::{EventOptions, EventStream, Finish},
     sandbox::AsyncSandbox,
     wait::{self, Look, Pace},
 };
@@ -210,6 +210,10 @@ impl AsyncPromptRun {
     /// Follows what the agent does for this prompt, as `options` say; it ends once the run has ended and its last event
     /// was given out. Conversations they name are asked for instead of the run's own.
     ///
+    /// A response that is still growing when the run has ended is looked at again for two seconds. If the run finished and
+    /// its last response is not complete even then, the stream ends with an error of kind
+    /// [`StreamCut`](ErrorKind::StreamCut), code `answer_incomplete`.
+    ///
     /// # Errors
     ///
     /// [`InvalidInput`](ErrorKind::InvalidInput): the options ask for what the service cannot take.
@@ -236,23 +240,33 @@ impl AsyncPromptRun {
             options = options.conversation(id);
         }
         let run = self.clone();
-        Ok(self.sandbox.events(options)?.until(move || {
+        Ok(self.sandbox.events(options)?.until_over(move || {
             let run = run.clone();
-            async move { Ok(is_over(&run.status().await?)) }
+            async move {
+                let run = run.status().await?;
+                let finish = match run.status {
+                    PromptRunStatus::Finished => Finish::Complete,
+                    // What was cut off may stay as it is.
+                    _ => Finish::Settled,
+                };
+                Ok(is_over(&run).then_some(finish))
+            }
         }))
     }
 
-    /// Waits until it has ended and answers with its final answer: the text of its last response that is complete, is not
-    /// about tools and was not taken back; empty if there is none.
+    /// Waits until it has ended and answers with its final answer: the text of its last response that is not about tools
+    /// and was not taken back; empty if there is none.
     ///
     /// The newest events are read first and no more of them than needed. A last response that is still growing is looked
     /// at again for two seconds.
     ///
     /// # Errors
     ///
-    /// [`CommandFailed`](ErrorKind::CommandFailed) with the code `prompt_failed` and the reason, or `prompt_interrupted`,
-    /// when it did not finish: what it said until then is in its [`events`](Self::events). And those of
-    /// [`wait`](Self::wait).
+    /// [`CommandFailed`](ErrorKind::CommandFailed) with the code `prompt_<status>` when it did not finish:
+    /// `prompt_failed` and the reason, `prompt_interrupted`, or one that is not known yet. What it said until then is
+    /// in its [`events`](Self::events). [`StreamCut`](ErrorKind::StreamCut) with the code `answer_incomplete` when it
+    /// finished, but its last response is not complete: what there is of it and the text of the one before are
+    /// `partial` and `before` in the details. And those of [`wait`](Self::wait).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
@@ -269,19 +283,22 @@ impl AsyncPromptRun {
         let sandbox = self.sandbox.within(&allowance);
         let question = answer::Question::new(&sandbox, self.prompt_id(), self.listed_conversation(), &ended);
         match ended.status {
-            PromptRunStatus::Failed | PromptRunStatus::Interrupted => {
-                let (status, sandbox_id) = (ended.status.to_string(), sandbox.id().to_owned());
+            PromptRunStatus::Finished => question.text().await,
+            status => {
+                let sandbox_id = sandbox.id().to_owned();
                 let reason = question.failure().await.map(|reason| format!(": {reason}")).unwrap_or_default();
-                let message = match ended.status {
+                let message = match status {
                     PromptRunStatus::Failed => format!("the prompt failed{reason}"),
-                    _ => format!("the prompt was interrupted{reason}"),
+                    PromptRunStatus::Interrupted => format!("the prompt was interrupted{reason}"),
+                    _ => format!("the prompt ended as `{status}`, which is not `finished`{reason}"),
                 };
                 Err(Error::new(ErrorKind::CommandFailed, format!("prompt_{status}"), message)
-                    .with_details(serde_json::json!({ "status": status, "promptId": self.prompt_id() }))
+                    .with_details(
+                        serde_json::json!({ "status": status.as_str(), "promptId": self.prompt_id() }),
+                    )
                     .with_delivery(Delivery::Answered)
                     .with_sandbox_id(Some(sandbox_id)))
             }
-            _ => question.text().await,
         }
     }
 

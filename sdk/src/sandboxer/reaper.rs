@@ -14,7 +14,7 @@ use crate::{
     call::{CallOptions, Timeouts},
     error::{ErrorKind, Result},
     models::{CreateSandboxRequest, DeleteSandboxParams, ForkRequest},
-    transport::Shared,
+    transport::{Shared, Tries},
 };
 
 /// How many clean-ups may wait; one more is refused, with an error in the log that names the sandbox.
@@ -205,6 +205,8 @@ pub(crate) struct Guard {
     shared: Arc<Shared>,
     options: CallOptions,
     target: Option<Target>,
+    /// Of the call that is to be replayed.
+    tries: Option<Tries>,
 }
 
 impl Guard {
@@ -216,25 +218,30 @@ impl Guard {
             idempotency_key: None,
             ..api.options().clone()
         };
-        Self { shared: api.shared().clone(), options, target: None }
+        Self { shared: api.shared().clone(), options, target: None, tries: None }
     }
 
     pub(crate) fn arm(&mut self, target: Target) {
         self.target = Some(target);
+        self.tries = None;
+    }
+
+    /// Arms it with a call to be replayed, which is owed only if one of its `tries` may have made something.
+    pub(crate) fn arm_replay(&mut self, tries: &Tries, target: Target) {
+        self.arm(target);
+        self.tries = Some(tries.clone());
     }
 
     pub(crate) fn disarm(&mut self) {
         self.target = None;
     }
-
-    /// Whether it is armed with a sandbox whose id is known.
-    pub(crate) fn knows_id(&self) -> bool {
-        matches!(self.target, Some(Target::Sandbox(_)))
-    }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
+        if self.tries.as_ref().is_some_and(|tries| !tries.may_have_acted()) {
+            return;
+        }
         if let Some(target) = self.target.take() {
             tracing::debug!(target = %target, "handing a clean-up to the background");
             submit(&self.shared, Job { target, options: self.options.clone() });

@@ -96,13 +96,11 @@ impl Reconnects {
         }
         // A hint of the service is waited for in full, or not at all.
         let hint = cause.as_ref().and_then(Error::retry_after).unwrap_or_default();
-        if hint > LONGEST_HINT {
-            return Err(cause.unwrap_or_else(|| (self.cut)(None)));
+        let asked = hint.max(self.retry);
+        if asked > LONGEST_HINT {
+            return Err((self.cut)(cause).with_retry_after(asked));
         }
-        if self.retry > LONGEST_HINT {
-            return Err((self.cut)(cause).with_retry_after(self.retry));
-        }
-        Ok(self.pauses.next().unwrap_or(LONGEST_PAUSE).max(hint).max(self.retry))
+        Ok(self.pauses.next().unwrap_or(LONGEST_PAUSE).max(asked))
     }
 }
 
@@ -182,7 +180,12 @@ mod tests {
                 .with_retry_after(Duration::from_secs(seconds))
         };
         assert_eq!(reconnects.lost(Duration::ZERO, Some(busy(90))).unwrap(), Duration::from_secs(90));
-        assert_eq!(reconnects.lost(Duration::ZERO, Some(busy(301))).unwrap_err().code(), "rate_limited");
+        let error = reconnects.lost(Duration::ZERO, Some(busy(301))).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.retry_after()),
+            (ErrorKind::StreamCut, Some(Duration::from_secs(301)))
+        );
+        assert!(std::error::Error::source(&error).is_some_and(|cause| cause.to_string().contains("later")));
         reconnects.set_retry(Duration::ZERO);
         assert!(reconnects.lost(Duration::ZERO, None).unwrap() >= FIRST_PAUSE);
         reconnects.set_retry(Duration::from_secs(301));

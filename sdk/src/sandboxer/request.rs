@@ -3,7 +3,7 @@
 use super::Api;
 use crate::{
     config::headers,
-    error::{Delivery, Error, ErrorKind, Result},
+    error::{Error, ErrorKind, Result},
     generated::operations::Repeat,
     transport::{Context, Plan, denied_success, fill_headers, run},
 };
@@ -147,11 +147,12 @@ impl Api {
         }
         let response = run(&context, request).await?;
         let (status, headers) = (response.status(), response.headers().clone());
+        let delivery = context.tries().unusable(repeat);
         let unexpected = |error: Error| {
             error
                 .with_status(status.as_u16())
                 .with_request_id(crate::error::envelope::request_id(&headers))
-                .with_delivery(Delivery::Answered)
+                .with_delivery(delivery)
                 .with_attempts(context.attempts())
         };
         // Read whole by `run`, so this neither waits nor fails.
@@ -171,7 +172,7 @@ impl Api {
         })?;
         if value.get("ok").and_then(Value::as_bool) == Some(false) {
             let error = denied_success(status, &headers, &shared.key().redact(body));
-            return Err(error.with_attempts(context.attempts()));
+            return Err(error.with_delivery(delivery).with_attempts(context.attempts()));
         }
         Ok(value)
     }

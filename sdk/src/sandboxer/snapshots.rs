@@ -248,7 +248,8 @@ impl AsyncSnapshot {
     ///
     /// # Errors
     ///
-    /// [`NotFound`](crate::ErrorKind::NotFound) when there is no such snapshot; and the failures of any call.
+    /// [`NotFound`](crate::ErrorKind::NotFound) when there is no such snapshot, which an earlier try of the same call may
+    /// have deleted where [`Error::delivery`](crate::Error::delivery) is `Unknown`; and the failures of any call.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {

@@ -84,6 +84,7 @@ pub(super) async fn attempt(
     limit: Option<TryLimit>,
 ) -> Result<Response, Failure> {
     let (mark, refused) = (SendMark::default(), OnceLock::new());
+    context.tries().begin(mark.clone());
     let exchange = exchange(context, template.request(number, mark.clone()), &mark, &refused);
     let Some(limit) = limit else { return exchange.await };
     if let Either::Left((exchanged, _)) =

@@ -1,10 +1,10 @@
 //! One call of a generated method, from its checks to its answer.
 
-use super::{Context, Shared, failure, ids, plan::Plan};
+use super::{Context, Shared, failure, ids, plan::Plan, tries::Tries};
 use crate::{
     call::CallOptions,
     command::exports,
-    error::{Delivery, Error, ErrorKind, Result, envelope},
+    error::{Error, ErrorKind, Result, envelope},
     generated::{
         dialects::{CommandVariables, Dialect},
         engine,
@@ -27,10 +27,11 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Begins a call; refuses ids that cannot stand in a path.
+    /// Begins a call whose tries are noted in `tries`; refuses ids that cannot stand in a path.
     pub(crate) fn begin(
         shared: &Arc<Shared>,
         options: &Arc<CallOptions>,
+        tries: Tries,
         operation: Operation,
         path_ids: &[(&'static str, &str)],
     ) -> Result<Self> {
@@ -45,7 +46,7 @@ impl Call {
             // A refused id is no one's, so the error does not carry it.
             ids::check(name, id).map_err(|error| error.with_operation(operation))?;
         }
-        Ok(Self { context: Context::new(shared.clone(), plan) })
+        Ok(Self { context: Context::noting(shared.clone(), plan, tries) })
     }
 
     /// Which service is spoken to.
@@ -144,8 +145,7 @@ impl Call {
                 unexpected("the answer is an error".to_owned()).with_status(response.status().as_u16())
             }
         };
-        self.context
-            .plan
-            .label(error.with_delivery(Delivery::Answered).with_attempts(self.context.attempts()))
+        let delivery = self.context.tries().unusable(self.context.plan.repeat);
+        self.context.plan.label(error.with_delivery(delivery).with_attempts(self.context.attempts()))
     }
 }

@@ -1,6 +1,6 @@
 //! What the generated engine carries: the client's shared parts, and the state of one call.
 
-use super::plan::Plan;
+use super::{plan::Plan, tries::Tries};
 use crate::{
     clock::SharedClock,
     config::{ApiKey, base_url::BaseUrl},
@@ -128,6 +128,7 @@ impl fmt::Debug for Shared {
 pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
     pub(crate) plan: Arc<Plan>,
+    tries: Tries,
     state: Arc<State>,
 }
 
@@ -139,7 +140,17 @@ struct State {
 
 impl Context {
     pub(crate) fn new(shared: Arc<Shared>, plan: Plan) -> Self {
-        Self { shared, plan: Arc::new(plan), state: Arc::default() }
+        Self::noting(shared, plan, Tries::default())
+    }
+
+    /// A call whose tries are noted in `tries`.
+    pub(crate) fn noting(shared: Arc<Shared>, plan: Plan, tries: Tries) -> Self {
+        Self { shared, plan: Arc::new(plan), tries, state: Arc::default() }
+    }
+
+    /// What its tries together say about it.
+    pub(crate) fn tries(&self) -> &Tries {
+        &self.tries
     }
 
     /// The call's tries so far.

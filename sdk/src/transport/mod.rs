@@ -13,6 +13,7 @@ mod ids;
 mod plan;
 mod send;
 mod sent;
+mod tries;
 
 pub(crate) use call::Call;
 pub(crate) use context::{Context, Shared};
@@ -21,6 +22,7 @@ pub(crate) use headers::fill as fill_headers;
 pub(crate) use ids::check as check_id;
 pub(crate) use plan::{Plan, explicit_total};
 pub(crate) use send::run;
+pub(crate) use tries::Tries;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use super::{
     headers::IDEMPOTENCY_KEY,
 };
 use crate::{
-    error::{Delivery, Error, ErrorKind, Result},
+    error::{Error, ErrorKind, Result},
     retry::{
         backoff::Backoff,
         policy::{Decision, decide},
@@ -30,7 +30,7 @@ pub(crate) async fn run(context: &Context, request: Request) -> Result<Response>
 
 async fn tries(context: &Context, template: &Template) -> Result<Response> {
     let (plan, clock) = (&context.plan, context.shared.clock());
-    let (mut backoff, mut delivery, mut number) = (Backoff::new(), None::<Delivery>, 0_u32);
+    let (mut backoff, mut number) = (Backoff::new(), 0_u32);
     loop {
         let limit = try_limit(context);
         number += 1;
@@ -43,8 +43,7 @@ async fn tries(context: &Context, template: &Template) -> Result<Response> {
             }
             Err(failure) => failure,
         };
-        let so_far = Delivery::after(delivery, failure.facts.delivery);
-        delivery = Some(so_far);
+        let so_far = context.tries().failed(plan.repeat, &failure.facts);
         let decision = decide(plan.repeat, &failure.facts);
         let wait = match decision {
             Decision::Repeat { pause, until_deadline } if !failure.is_final => {

@@ -29,7 +29,7 @@ impl SendMark {
         matches!(before, Ok(_) | Err(GIVEN_UP))
     }
 
-    fn take(&self) -> bool {
+    pub(super) fn take(&self) -> bool {
         let before = self.0.compare_exchange(WAITING, TAKEN, Ordering::AcqRel, Ordering::Acquire);
         matches!(before, Ok(_) | Err(TAKEN))
     }

@@ -1,6 +1,9 @@
 //! What becomes of a prompt: its end, its events, its answer.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use sandboxer::{CallOptions, Error, ErrorKind, EventMode, EventOptions, Result, clock::Clock as _};
 use serde_json::{Value, json};
@@ -85,7 +88,7 @@ fn a_wait_has_no_limit_of_its_own() {
 #[test]
 fn an_answer_that_grows_is_looked_at_again_for_two_seconds() {
     on_both(|client| {
-        for (looks, text) in [(1, "final"), (3, "final"), (5, "final"), (6, "on my way"), (99, "on my way")] {
+        for looks in [1, 3, 5, 6, 99] {
             let clock = Leaping::new();
             let service = Service::start(move |request, before| {
                 let last = match before + 1 < looks {
@@ -97,7 +100,16 @@ fn an_answer_that_grows_is_looked_at_again_for_two_seconds() {
                     _ => events(&[last, response("r1", "p1", "on my way", false)], None),
                 }
             });
-            assert_eq!(on!(run(&client(&service, &clock)) => text()).unwrap(), text, "{looks}");
+            let answer = on!(run(&client(&service, &clock)) => text());
+            if looks <= 5 {
+                assert_eq!(answer.unwrap(), "final", "{looks}");
+            } else {
+                let error: Error = answer.unwrap_err();
+                assert_eq!((error.kind(), error.code()), (ErrorKind::StreamCut, "answer_incomplete"));
+                let details = json!({"promptId": "p1", "partial": "fi", "before": "on my way"});
+                assert_eq!((error.details(), error.sandbox_id()), (Some(&details), Some("bx_1")));
+                assert!(error.is_retryable());
+            }
             let pauses = looks.min(5) - 1;
             assert_eq!(clock.pauses(), vec![Duration::from_millis(500); pauses], "{looks}");
             assert_eq!(service.count(), 1 + looks.min(5));
@@ -123,6 +135,41 @@ fn a_total_limit_covers_the_wait_and_the_answer() {
         let error: Error = on!(run(&view) => text()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Timeout);
         assert_eq!(clock.elapsed(), seconds(30));
+    });
+}
+
+#[test]
+fn the_events_of_a_run_go_on_to_the_end_of_its_last_response() {
+    on_both(|client| {
+        for (status, grown, ends_well) in [
+            ("finished", 3, true),
+            ("finished", 99, false),
+            ("interrupted", 3, true),
+            ("interrupted", 99, true),
+        ] {
+            let (half, pages) = (response("r2", "p1", "fi", true), AtomicUsize::new(0));
+            let service = Service::start(move |request, _| match request.call.as_str() {
+                STATUS => prompt(status),
+                _ if request.wants_events() => Reply::events(format!("id: n2\ndata: {half}\n\n")).held(),
+                _ if pages.fetch_add(1, Ordering::Relaxed) < grown => {
+                    events(std::slice::from_ref(&half), None)
+                }
+                _ => events(&[response("r2", "p1", "final", false)], None),
+            });
+            let clock = Leaping::new();
+            let mut stream = run(&client(&service, &clock)).events(EventOptions::new());
+            let (mut contents, mut failure) = (Vec::new(), None);
+            while let Some(event) = stream.next() {
+                match event {
+                    Ok(event) => contents.push(event.as_response().unwrap().content.to_owned()),
+                    Err(error) => failure = Some(error),
+                }
+            }
+            assert_eq!(contents, if grown == 99 { vec!["fi"] } else { vec!["fi", "final"] });
+            assert_eq!(failure.as_ref().map(Error::code), (!ends_well).then_some("answer_incomplete"));
+            let waited = if grown == 99 { 4 } else { grown as u32 };
+            assert_eq!(clock.elapsed(), Duration::from_millis(500) * waited, "{status} {grown}");
+        }
     });
 }
 

@@ -186,7 +186,8 @@ impl AsyncEnvironments {
     ///
     /// # Errors
     ///
-    /// As [`set_var`](Self::set_var); `not_found` when it has no such variable.
+    /// As [`set_var`](Self::set_var); `not_found` when it has no such variable, which an earlier try of the same call may
+    /// have deleted where [`Error::delivery`](crate::Error::delivery) is `Unknown`.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
@@ -233,7 +234,8 @@ impl AsyncEnvironments {
     ///
     /// # Errors
     ///
-    /// As [`set_secret_file`](Self::set_secret_file); `not_found` when it has no such file.
+    /// As [`set_secret_file`](Self::set_secret_file); `not_found` when it has no such file, which an earlier try of the
+    /// same call may have deleted where [`Error::delivery`](crate::Error::delivery) is `Unknown`.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {
@@ -281,7 +283,8 @@ impl AsyncEnvironments {
     ///
     /// # Errors
     ///
-    /// `not_found` of the service; and the failures of any call.
+    /// `not_found` of the service, of what an earlier try of the same call may have removed where
+    /// [`Error::delivery`](crate::Error::delivery) is `Unknown`; and the failures of any call.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> sandboxer::Result<()> {

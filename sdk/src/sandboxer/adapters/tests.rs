@@ -131,8 +131,8 @@ async fn gapped() -> Attach {
         Box::pin(async move { Ok(Box::pin(stream::iter([Ok::<_, Error>(body)])) as _) })
     });
     let clock = crate::clock::ManualClock::new().shared();
-    let killed = Arc::new(AtomicBool::new(false));
-    Attach::open(opener, Offsets::default(), Ledger::new("bx_1", None), killed, clock).await.unwrap()
+    let kills = Arc::default();
+    Attach::open(opener, Offsets::default(), Ledger::new("bx_1", None), kills, clock).await.unwrap()
 }
 
 #[tokio::test]

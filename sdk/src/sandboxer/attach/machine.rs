@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::track::{News, Track};
 use crate::{
-    error::{Error, Offsets},
+    error::{Delivery, Error, ErrorKind, Offsets},
     sandboxer::{
         frame::{self, Frame},
         reconnect::Life,
@@ -52,6 +52,17 @@ impl Machine {
         Offsets::new(self.stdout.wanted(), self.stderr.wanted())
     }
 
+    /// Where following the command can go on after a failure: both logs that are there are read from their beginning when
+    /// one of them is not the one that the offsets are of, since then the other is not either.
+    pub(crate) fn resumable(&self) -> Offsets {
+        if self.stdout.shrunk() || self.stderr.shrunk() { Offsets::default() } else { self.wanted() }
+    }
+
+    /// Whether the end of each stream, standard output first, turned out to lie before what was asked for.
+    pub(crate) fn shrunk(&self) -> (bool, bool) {
+        (self.stdout.shrunk(), self.stderr.shrunk())
+    }
+
     pub(crate) fn lossy(&self) -> bool {
         self.stdout.lossy() || self.stderr.lossy()
     }
@@ -72,7 +83,8 @@ impl Machine {
 
     /// A connection was made; it begins where it was asked to unless a frame says otherwise.
     pub(crate) fn connected(&mut self) {
-        let _ = (self.stdout.opened(None), self.stderr.opened(None));
+        self.stdout.connected();
+        self.stderr.connected();
     }
 
     pub(crate) fn on_frame(&mut self, frame: Frame) -> Step {
@@ -104,9 +116,19 @@ impl Machine {
             "reconnect" => Step::Reconnect,
             "exit" => {
                 let (out, err) =
-                    (self.stdout.reached(frame.stdout_offset), self.stderr.reached(frame.stderr_offset));
+                    (self.stdout.ended(frame.stdout_offset), self.stderr.ended(frame.stderr_offset));
                 self.give_out(OutputStream::Stdout, out);
                 self.give_out(OutputStream::Stderr, err);
+                // Of a command that was lost only a copy from before its end is left, so a log that ends early is its own.
+                if frame.is_lost() {
+                    return Step::Exit(Box::new(frame));
+                }
+                if self.stdout.shrunk() {
+                    return Step::Failed(replaced(OutputStream::Stdout, &self.stdout));
+                }
+                if self.stderr.shrunk() {
+                    return Step::Failed(replaced(OutputStream::Stderr, &self.stderr));
+                }
                 Step::Exit(Box::new(frame))
             }
             "error" => Step::Failed(frame.into_error()),
@@ -126,4 +148,16 @@ impl Machine {
             self.ready.push_back((Chunk::of(stream, news.bytes), reached));
         }
     }
+}
+
+/// The error of a log that is shorter than what was to be had of it.
+fn replaced(stream: OutputStream, track: &Track) -> Error {
+    let wanted = track.wanted();
+    let message = format!(
+        "the command's {stream} ends before byte {wanted}, where following it was to go on: its log was replaced, or the \
+         offsets are of another command"
+    );
+    Error::new(ErrorKind::Unexpected, "log_replaced", message)
+        .with_details(serde_json::json!({ "stream": stream.to_string(), "offset": wanted }))
+        .with_delivery(Delivery::Answered)
 }

@@ -11,7 +11,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll, ready},
 };
@@ -45,10 +45,11 @@ pub(crate) type Opening = Pin<Box<dyn Future<Output = Result<ByteSource>> + Send
 /// When the connection is cut, falls silent for longer than the idle limit (45 s unless set; the service promises a
 /// heartbeat every 15 s) or is ended by the service after its ten minutes, it goes on over a new one from the byte it
 /// had reached: nothing is lost and nothing comes twice. Output that the service itself no longer has comes as a
-/// [`Chunk::Gap`]. Ten connections in a row that bring neither output nor a heartbeat end it with an error of kind
-/// [`StreamCut`](crate::ErrorKind::StreamCut), which says where to go on; the pauses between them grow from a tenth of a
-/// second to ten, or are as long as the service asks for; asked to wait for more than five minutes it ends at once with
-/// that error.
+/// [`Chunk::Gap`]; a log that ends before that byte is another one, and an error with the code `log_replaced`, but for a
+/// command that was [lost](crate::Outcome::Lost), whose output counts as truncated then. Ten connections in a row that
+/// bring neither output nor a heartbeat end it with an error of kind [`StreamCut`](crate::ErrorKind::StreamCut), which
+/// says where to go on; the pauses between them grow from a tenth of a second to ten, or are as long as the service asks
+/// for; asked to wait for more than five minutes it ends at once with that error.
 ///
 /// Dropping it leaves the command alone.
 ///
@@ -75,7 +76,7 @@ pub struct Attach {
     opener: Opener,
     machine: Machine,
     ledger: Ledger,
-    killed: Arc<AtomicBool>,
+    kills: Arc<AtomicUsize>,
     clock: SharedClock,
     reconnects: Reconnects,
     failure: Option<Error>,
@@ -94,7 +95,7 @@ impl Attach {
         mut opener: Opener,
         from: Offsets,
         ledger: Ledger,
-        killed: Arc<AtomicBool>,
+        kills: Arc<AtomicUsize>,
         clock: SharedClock,
     ) -> Result<Self> {
         let source = opener(from).await?;
@@ -103,7 +104,7 @@ impl Attach {
             opener,
             machine: Machine::starting_at(from),
             ledger,
-            killed,
+            kills,
             reconnects: Reconnects::new(clock.elapsed(), ledger::cut),
             failure: None,
             clock,
@@ -138,9 +139,11 @@ impl Attach {
     ///
     /// # Errors
     ///
-    /// [`StreamCut`](crate::ErrorKind::StreamCut) when the budget of connections is used up; what the service answered when a
-    /// new connection was refused for good (the sandbox stopped or is gone); [`StreamFailed`](crate::ErrorKind::StreamFailed)
-    /// when the service ends the stream with an error; [`Unexpected`](crate::ErrorKind::Unexpected) or
+    /// [`StreamCut`](crate::ErrorKind::StreamCut) when the budget of connections is used up; what the service answered
+    /// when a new connection was refused for good (the sandbox stopped or is gone);
+    /// [`StreamFailed`](crate::ErrorKind::StreamFailed) when the service ends the stream with an error;
+    /// [`Unexpected`](crate::ErrorKind::Unexpected) with the code `log_replaced` when the command ends and its log is
+    /// shorter than the offset it was followed from, unless it was lost; [`Unexpected`](crate::ErrorKind::Unexpected) or
     /// [`TooLarge`](crate::ErrorKind::TooLarge) for a line that cannot be read. Each carries the output so far and the
     /// [offsets](Error::resume_offsets) to go on from. After an error it is over.
     pub async fn next(&mut self) -> Option<Result<Chunk>> {
@@ -196,10 +199,13 @@ impl Attach {
             Step::Failed(error) => self.fail(error),
             Step::Exit(frame) => {
                 let outcome = frame.outcome();
-                let killed = self.killed.load(Ordering::Acquire);
+                let killed = self.kills.load(Ordering::Acquire) > 0;
                 self.ledger.finish(if killed { outcome.after_kill() } else { outcome });
                 let facts = self.ledger.facts_mut();
                 facts.lossy = self.machine.lossy();
+                let (stdout, stderr) = self.machine.shrunk();
+                facts.stdout_truncated |= stdout;
+                facts.stderr_truncated |= stderr;
                 frame.describe(facts);
                 self.connection = Connection::Over;
             }
@@ -219,7 +225,7 @@ impl Attach {
 
     fn fail(&mut self, error: Error) {
         self.ledger.facts_mut().lossy = self.machine.lossy();
-        self.failure = Some(self.ledger.fail(error, Some(self.machine.wanted())));
+        self.failure = Some(self.ledger.fail(error, Some(self.machine.resumable())));
         self.connection = Connection::Over;
     }
 }

@@ -181,6 +181,88 @@ async fn output_that_is_gone_is_reported() {
 }
 
 #[tokio::test]
+async fn offsets_of_another_log_are_an_error_and_no_success_without_output() {
+    let log = |from: u64, end: u64| {
+        let text = "x".repeat((end - from) as usize);
+        [
+            json!({"type": "attached", "stdoutOffset": from, "stderrOffset": 0}).to_string(),
+            json!({"type": "stdout", "data": text, "nextOffset": end}).to_string(),
+            json!({"type": "exit", "status": "exited", "exitCode": 0, "stdoutOffset": end, "stderrOffset": 0})
+                .to_string(),
+        ]
+        .join("\n")
+            + "\n"
+    };
+    // A log of ten bytes that grows to sixty.
+    let clock = ManualClock::new();
+    let connect: Connect = Box::new(move |_, _| Ok(vec![piece(&log(10, 60))]));
+    let (attach, _) = follow(&clock, Offsets::new(100, 0), connect).await;
+    let error = attach.unwrap().wait().await.unwrap_err();
+    assert_eq!((error.kind(), error.code()), (ErrorKind::Unexpected, "log_replaced"));
+    assert_eq!(error.details(), Some(&json!({"stream": "stdout", "offset": 100})));
+    assert_eq!((error.delivery(), error.command_id()), (Delivery::Answered, Some("cmd_1")));
+    assert_eq!(error.resume_offsets(), Some(Offsets::default()), "the log that is there, from its beginning");
+
+    // A new connection finds a shorter log than the one before.
+    let connect: Connect = Box::new(move |number, _| match number {
+        0 => Ok(vec![piece("{\"type\":\"stdout\",\"data\":\"0123456789\",\"nextOffset\":10}\n")]),
+        _ => Ok(vec![piece(&log(0, 4))]),
+    });
+    let (attach, asked) = follow(&clock, Offsets::default(), connect).await;
+    let error = run(&clock, attach.unwrap().wait()).await.unwrap_err();
+    assert_eq!(error.code(), "log_replaced");
+    assert_eq!(error.partial_output().unwrap().stdout, "0123456789");
+    assert_eq!(*asked.lock().unwrap(), [Offsets::default(), Offsets::new(10, 0)]);
+
+    // The same on the other stream alone.
+    let connect: Connect = Box::new(move |_, _| Ok(vec![piece(&log(0, 4))]));
+    let (attach, _) = follow(&clock, Offsets::new(4, 1), connect).await;
+    let error = attach.unwrap().wait().await.unwrap_err();
+    assert_eq!(error.details().unwrap()["stream"], "stderr");
+    assert_eq!(
+        error.resume_offsets(),
+        Some(Offsets::default()),
+        "the other log is not of these offsets either"
+    );
+}
+
+#[tokio::test]
+async fn a_lost_command_of_which_less_is_left_is_lost_and_its_output_truncated() {
+    let exit = |stdout: u64, stderr: u64| {
+        json!({"type": "exit", "status": "lost", "stdoutOffset": stdout, "stderrOffset": stderr}).to_string()
+            + "\n"
+    };
+    let attached = |stdout: u64| {
+        json!({"type": "attached", "stdoutOffset": stdout, "stderrOffset": 0}).to_string() + "\n"
+    };
+    // What is left of each stream, what was asked for, and which streams lack something.
+    for (left, asked, truncated) in [
+        ((300, 9), Offsets::new(500, 9), (true, false)),
+        ((300, 8), Offsets::new(300, 9), (false, true)),
+        ((300, 9), Offsets::new(300, 9), (false, false)),
+    ] {
+        let clock = ManualClock::new();
+        let text = attached(left.0) + &exit(left.0, left.1);
+        let connect: Connect = Box::new(move |_, _| Ok(vec![piece(&text)]));
+        let (attach, _) = follow(&clock, asked, connect).await;
+        let output = attach.unwrap().wait().await.unwrap();
+        assert_eq!(output.outcome(), Outcome::Lost);
+        assert_eq!((output.stdout_truncated(), output.stderr_truncated()), truncated, "{asked:?}");
+    }
+    // A follower that was further than the copy that is left.
+    let clock = ManualClock::new();
+    let rest = attached(4) + &exit(4, 0);
+    let connect: Connect = Box::new(move |number, _| match number {
+        0 => Ok(vec![piece("{\"type\":\"stdout\",\"data\":\"0123456789\",\"nextOffset\":10}\n")]),
+        _ => Ok(vec![piece(&rest)]),
+    });
+    let (attach, _) = follow(&clock, Offsets::default(), connect).await;
+    let output = run(&clock, attach.unwrap().wait()).await.unwrap();
+    assert_eq!((output.outcome(), &*output.stdout_text()), (Outcome::Lost, "0123456789"));
+    assert!(output.stdout_truncated() && !output.stderr_truncated());
+}
+
+#[tokio::test]
 async fn replaced_bytes_make_it_lossy() {
     let clock = ManualClock::new();
     let connect: Connect = Box::new(|_, _| {
@@ -232,7 +314,9 @@ async fn a_hint_of_the_service_is_waited_for_in_full_or_not_at_all() {
             assert!(clock.elapsed() >= Duration::from_secs(hint), "{:?}", clock.elapsed());
         } else {
             let error = ended.unwrap_err();
-            assert_eq!((error.kind(), error.code()), (ErrorKind::RateLimited, "rate_limited"));
+            assert_eq!((error.kind(), error.code()), (ErrorKind::StreamCut, "stream_cut"));
+            assert_eq!(error.retry_after(), Some(Duration::from_secs(hint)));
+            assert_eq!(error.resume_offsets(), Some(Offsets::default()));
             assert!(clock.elapsed() < Duration::from_secs(1));
         }
     }
@@ -301,7 +385,7 @@ async fn ends_are_told_apart() {
             Box::new(move |_, _| Ok(vec![piece(&format!("{{\"type\":\"exit\",{end}}}\n"))]));
         let (attach, _) = follow(&clock, Offsets::default(), connect).await;
         let attach = attach.unwrap();
-        attach.killed.store(killed, Ordering::Release);
+        attach.kills.store(usize::from(killed), Ordering::Release);
         assert_eq!(attach.wait().await.unwrap().outcome(), outcome, "{end}");
     }
 }

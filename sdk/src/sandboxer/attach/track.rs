@@ -9,7 +9,10 @@ pub(crate) struct Track {
     wanted: u64,
     /// The byte at which the connection at hand goes on.
     at: u64,
+    /// The byte from which the connection at hand was asked for.
+    asked: u64,
     lossy: bool,
+    shrunk: bool,
 }
 
 /// What a piece of a stream brings.
@@ -23,7 +26,7 @@ pub(crate) struct News {
 
 impl Track {
     pub(crate) fn starting_at(offset: u64) -> Self {
-        Self { wanted: offset, at: offset, lossy: false }
+        Self { wanted: offset, at: offset, asked: offset, ..Self::default() }
     }
 
     /// The next byte the caller has not had.
@@ -36,15 +39,29 @@ impl Track {
         self.lossy
     }
 
-    /// A new connection begins at `offset`, or where it was asked to when the service does not say.
+    /// Whether the log turned out to end before the byte that it was asked for from: what was given out, or is left out
+    /// as given out before, is not of this log.
+    pub(crate) fn shrunk(&self) -> bool {
+        self.shrunk
+    }
+
+    /// A new connection was made, from the next byte the caller has not had.
+    pub(crate) fn connected(&mut self) {
+        (self.asked, self.at) = (self.wanted, self.wanted);
+    }
+
+    /// The connection at hand begins at `offset`, or where it was asked to when the service does not say.
     pub(crate) fn opened(&mut self, offset: Option<u64>) -> News {
         self.at = offset.unwrap_or(self.wanted);
         self.skip_to(self.at)
     }
 
-    /// The log ends or goes on at `offset`; whatever lies before it and did not come is missing.
-    pub(crate) fn reached(&mut self, offset: Option<u64>) -> News {
-        self.skip_to(offset.unwrap_or(self.wanted))
+    /// The log ends at `offset`, or where it stands when the service does not say; whatever lies before it and did not
+    /// come is missing.
+    pub(crate) fn ended(&mut self, offset: Option<u64>) -> News {
+        let end = offset.unwrap_or(self.at);
+        self.shrunk = end < self.asked;
+        self.skip_to(end)
     }
 
     /// Text came that stands for the log's bytes up to `next`.
@@ -104,8 +121,8 @@ mod tests {
         assert_eq!(track.data("abc".into(), Some(3)), news("abc"));
         assert_eq!(track.data("dé".into(), Some(6)), news("dé"));
         assert_eq!(track.data("f".into(), None), news("f"));
-        assert_eq!(track.reached(Some(7)), News::default());
-        assert_eq!((track.wanted(), track.lossy()), (7, false));
+        assert_eq!(track.ended(Some(7)), News::default());
+        assert_eq!((track.wanted(), track.lossy(), track.shrunk()), (7, false, false));
     }
 
     #[test]
@@ -131,7 +148,7 @@ mod tests {
         assert_eq!(track.opened(Some(10)).gap, Some((2, 10)));
         assert_eq!(track.data("ab".into(), Some(12)), news("ab"));
         assert_eq!(track.data("cd".into(), Some(20)), News { gap: Some((12, 18)), bytes: "cd".into() });
-        assert_eq!(track.reached(Some(25)).gap, Some((20, 25)));
+        assert_eq!(track.ended(Some(25)).gap, Some((20, 25)));
         assert_eq!(track.wanted(), 25);
         assert!(!track.lossy());
     }
@@ -144,6 +161,39 @@ mod tests {
         assert_eq!(track.data("a\u{FFFD}\u{FFFD}".into(), Some(3)), news("a\u{FFFD}\u{FFFD}"));
         assert!(track.lossy());
         assert_eq!(track.wanted(), 3);
+    }
+
+    #[test]
+    fn a_log_that_ends_before_what_was_asked_for_is_another_one() {
+        // It began too early and was not as long; it said no more than where it ends; it said nothing more at all.
+        for (start, data, end) in
+            [(Some(10), Some(60), Some(60)), (None, None, Some(60)), (Some(10), None, None)]
+        {
+            let mut track = Track::starting_at(100);
+            let _ = track.opened(start);
+            if let Some(next) = data {
+                assert_eq!(track.data(vec![b'x'; 50].into(), Some(next)), News::default());
+            }
+            assert_eq!(track.ended(end), News::default());
+            assert_eq!((track.shrunk(), track.wanted()), (true, 100), "{start:?} {end:?}");
+        }
+        // It reached what was asked for, or said nothing about it.
+        for (start, next, end) in [(Some(10), 100, Some(100)), (Some(10), 150, None), (None, 101, None)] {
+            let mut track = Track::starting_at(100);
+            let _ = track.opened(start);
+            let _ = track.data("x".into(), Some(next));
+            let _ = track.ended(end);
+            assert!(!track.shrunk(), "{start:?} {next} {end:?}");
+        }
+        // A later connection is asked for from further on.
+        let mut track = Track::starting_at(0);
+        let _ = track.opened(Some(0));
+        let _ = track.data("abcd".into(), Some(4));
+        track.connected();
+        let _ = track.opened(Some(0));
+        let _ = track.data("ab".into(), Some(2));
+        let _ = track.ended(Some(2));
+        assert!(track.shrunk());
     }
 
     #[test]

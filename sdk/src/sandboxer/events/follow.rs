@@ -8,21 +8,29 @@ use std::{
 
 use super::{
     Event, EventMode, EventOptions,
+    growing::{Growing, One},
     laps::Laps,
     message::{self, Said},
     options::Start,
     position::{self, Position},
     seen::Seen,
     transport::{EventPage, Fetching, Filters, Media, Opened, Opening, PageQuery, StreamQuery, Transport},
+    until::Finish,
 };
 use crate::{
     clock::{SharedClock, Sleep},
     error::{Delivery, Error, ErrorKind, Result},
-    sandboxer::reconnect::{Life, Reconnects},
+    sandboxer::{
+        answer,
+        reconnect::{Life, Reconnects},
+    },
     stream::sse::{MessageError, Messages, SseItem},
 };
 
 const PAGE_SIZE: u32 = 100;
+
+/// How many pages one that still grows is looked for in at once, counted from where it was last.
+const SEARCHED: u32 = 20;
 
 /// How many of the newest events are looked at to find out where now is. One would do if all had an id and a time.
 const NEWEST: u32 = 10;
@@ -44,6 +52,7 @@ pub(super) struct Follower {
     state: State,
     position: Position,
     seen: Seen,
+    growing: Growing,
     reconnects: Reconnects,
     laps: Laps,
     /// Where now is has yet to be found.
@@ -52,6 +61,12 @@ pub(super) struct Follower {
     paging: bool,
     /// It ends with the last event there is.
     finishing: bool,
+    /// How it ends, and how often the last events were looked at for that.
+    finish: Finish,
+    looks: u32,
+    /// What still grew and is to be looked at again, and in how many pages the first of it was looked for.
+    visits: VecDeque<One>,
+    searched: u32,
     /// The id in effect on the connection, and whether the service ever gave one.
     id: Option<String>,
     gives_ids: bool,
@@ -97,11 +112,16 @@ impl Follower {
             state: State::Idle,
             position: Position::starting_at(origin),
             seen: Seen::default(),
+            growing: Growing::default(),
             reconnects: Reconnects::new(clock.elapsed(), cut),
             laps: Laps::default(),
             finding,
             paging: options.mode == EventMode::Poll,
             finishing: !options.follow,
+            finish: Finish::AsItIs,
+            looks: 0,
+            visits: VecDeque::new(),
+            searched: 0,
             id: None,
             gives_ids: false,
             clock,
@@ -130,11 +150,75 @@ impl Follower {
     }
 
     /// Goes on to the last event there is, and no further.
-    pub(super) fn finish(&mut self) {
-        self.finishing = true;
+    pub(super) fn finish(&mut self, finish: Finish) {
+        (self.finishing, self.finish) = (true, finish);
+        self.look_again();
         // What is under way may have been answered before the end was known. A pause the service asked for is kept.
         if !matches!(self.state, State::Finding(_) | State::Pausing(_) | State::Over) {
             self.state = State::Idle;
+        }
+    }
+
+    /// Goes back to before what still grows, since a list tells of its new content from there only.
+    fn look_again(&mut self) {
+        let ahead = self.asked_page();
+        self.visits = self.growing.look_again().into();
+        // The next page has them anyway.
+        self.visits.retain(|one| one.before != ahead);
+        self.searched = 0;
+    }
+
+    /// A page came that was asked for because of what still grew. Nothing else in it matters, unless it is the last one.
+    fn on_visit(&mut self, page: EventPage) {
+        let Some(first) = self.visits.front() else { return };
+        let (before, sought) = (first.before.clone(), first.id.clone());
+        self.seen.begin();
+        self.reconnects.answered(true);
+        for event in page.events {
+            let known = self.visits.iter().position(|one| Some(&*one.id) == event.id());
+            if let Some(known) = known {
+                self.visits.remove(known);
+                self.accept(event, before.as_deref(), true);
+            }
+        }
+        self.state = State::Idle;
+        self.searched += 1;
+        let Some(first) = self.visits.front_mut().filter(|first| first.id == sought) else {
+            self.searched = 0;
+            return;
+        };
+        // It may have moved to where it was changed.
+        let next = page.next_cursor.filter(|next| page.has_more && !next.is_empty());
+        match next.as_deref().map(position::checked) {
+            Some(Ok(next)) => {
+                first.before = Some(next);
+                if self.searched == SEARCHED {
+                    // The next look goes on from there.
+                    self.visits.pop_front().into_iter().for_each(|one| self.growing.keep(one));
+                    self.searched = 0;
+                }
+            }
+            _ => {
+                self.visits.pop_front();
+                self.searched = 0;
+            }
+        }
+    }
+
+    /// The last event there is was taken; what still grows may get another look.
+    fn ended(&mut self) {
+        self.looks += 1;
+        if self.growing.is_empty() || self.finish == Finish::AsItIs {
+            self.state = State::Over;
+        } else if self.looks < answer::LOOKS {
+            self.look_again();
+            self.state = State::Pausing(self.clock.sleep(answer::PAUSE));
+        } else if let Some(last) = self.growing.last_response().filter(|_| self.finish == Finish::Complete) {
+            let details = serde_json::json!({ "promptId": self.task, "eventId": last });
+            let sandbox_id = self.transport.sandbox_id().map(str::to_owned);
+            self.fail(answer::incomplete(details).with_sandbox_id(sandbox_id));
+        } else {
+            self.state = State::Over;
         }
     }
 
@@ -157,6 +241,7 @@ impl Follower {
                 Err(error) => self.refused(error),
             },
             State::Fetching(fetching) => match ready!(fetching.as_mut().poll(context)) {
+                Ok(page) if page.has_more && !self.visits.is_empty() => self.on_visit(page),
                 Ok(page) => self.on_page(page),
                 Err(error) => self.refused(error),
             },
@@ -216,7 +301,10 @@ impl Follower {
     }
 
     fn asked_page(&self) -> Option<String> {
-        self.position.ask_page().map(str::to_owned)
+        match self.visits.front() {
+            Some(first) => first.before.clone(),
+            None => self.position.ask_page().map(str::to_owned),
+        }
     }
 
     /// The newest events came: the stream begins after them.
@@ -261,7 +349,11 @@ impl Follower {
         }
         self.state = if !page.has_more {
             self.laps = Laps::default();
-            if self.finishing { State::Over } else { State::Waiting(self.clock.sleep(self.interval)) }
+            self.visits.clear();
+            if self.finishing {
+                return self.ended();
+            }
+            State::Waiting(self.clock.sleep(self.interval))
         } else if !moved {
             let message = "the service says that there are more events and gives no way to them";
             return self.fail(unexpected("repeated_cursor", message));
@@ -366,12 +458,15 @@ impl Follower {
 
     /// Takes an event if it is news; whether it is. `listed` when it stood in a page.
     fn accept(&mut self, event: Event, place: Option<&str>, listed: bool) -> bool {
+        let wanted =
+            self.task.as_deref().is_none_or(|task| event.task_id() == Some(task) || event.id() == Some(task));
+        if wanted {
+            self.growing.note(&event, if listed { place } else { self.position.latest() });
+        }
         if !self.seen.is_news(&event, place) {
             return false;
         }
         self.position.pass(&event, listed);
-        let wanted =
-            self.task.as_deref().is_none_or(|task| event.task_id() == Some(task) || event.id() == Some(task));
         if wanted {
             self.ready.push_back((event, self.position.exact().map(str::to_owned)));
         }

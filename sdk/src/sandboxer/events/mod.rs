@@ -2,6 +2,7 @@
 
 mod event;
 mod follow;
+mod growing;
 mod laps;
 mod message;
 mod options;
@@ -34,6 +35,7 @@ use self::{follow::Follower, until::Until};
 pub(crate) use self::{
     service::page,
     transport::{Filters, PageQuery},
+    until::Finish,
 };
 use crate::{clock::SharedClock, error::Result};
 
@@ -132,6 +134,22 @@ impl EventStream {
         F: FnMut() -> Fut + Send + 'static,
         Fut: Future<Output = Result<bool>> + Send + 'static,
     {
+        self.until = Some(Until::new(
+            Box::new(move || {
+                let asked = check();
+                Box::pin(async move { Ok(asked.await?.then_some(Finish::AsItIs)) })
+            }),
+            self.interval,
+        ));
+        self
+    }
+
+    /// Ends the stream once `check` says how, as [`until`](Self::until) does otherwise.
+    pub(crate) fn until_over<F, Fut>(mut self, mut check: F) -> Self
+    where
+        F: FnMut() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<Option<Finish>>> + Send + 'static,
+    {
         self.until = Some(Until::new(Box::new(move || Box::pin(check())), self.interval));
         self
     }
@@ -155,7 +173,7 @@ impl Stream for EventStream {
             {
                 this.until = None;
                 match end {
-                    Ok(()) => this.follower.finish(),
+                    Ok(finish) => this.follower.finish(finish),
                     Err(error) => this.follower.fail(error),
                 }
                 continue;

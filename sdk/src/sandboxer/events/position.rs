@@ -79,6 +79,11 @@ impl Position {
         self.back.as_ref().unwrap_or(&self.ask).as_deref()
     }
 
+    /// The cursor right after the last event that was taken: a list asked for with it has what comes next.
+    pub(super) fn latest(&self) -> Option<&str> {
+        self.latest.as_deref()
+    }
+
     pub(super) fn exact(&self) -> Option<&str> {
         self.exact.as_deref()
     }

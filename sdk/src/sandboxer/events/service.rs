@@ -26,6 +26,10 @@ struct Service {
 }
 
 impl Transport for Service {
+    fn sandbox_id(&self) -> Option<&str> {
+        Some(&self.sandbox_id)
+    }
+
     fn page(&mut self, request: PageQuery) -> Fetching {
         Box::pin(page(self.api.clone(), self.sandbox_id.clone(), request))
     }

@@ -11,6 +11,8 @@ pub(crate) trait Transport: Send {
     fn page(&mut self, request: PageQuery) -> Fetching;
     /// Opens a connection for server-sent events, oldest first.
     fn open(&mut self, request: StreamQuery) -> Opening;
+    /// Whose events they are.
+    fn sandbox_id(&self) -> Option<&str>;
 }
 
 pub(crate) type Fetching = Pin<Box<dyn Future<Output = Result<EventPage>> + Send>>;

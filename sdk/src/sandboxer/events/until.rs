@@ -13,7 +13,19 @@ use crate::{
     sandboxer::reconnect::TRIES,
 };
 
-pub(super) type Checking = Pin<Box<dyn Future<Output = Result<bool>> + Send>>;
+/// How a stream ends whose condition holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// With what is there.
+    AsItIs,
+    /// As it is, but what still grows gets a while to be complete.
+    Settled,
+    /// Like that, and it is an error if the last response is not complete then.
+    Complete,
+}
+
+/// How the stream is to end, if it is to.
+pub(super) type Checking = Pin<Box<dyn Future<Output = Result<Option<Finish>>> + Send>>;
 pub(super) type Check = Box<dyn FnMut() -> Checking + Send>;
 
 /// Asks the condition at once, and then at an interval from answer to question.
@@ -36,7 +48,11 @@ impl Until {
     }
 
     /// Ready once the condition holds, or cannot be asked any longer.
-    pub(super) fn poll(&mut self, clock: &SharedClock, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+    pub(super) fn poll(
+        &mut self,
+        clock: &SharedClock,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Finish, Error>> {
         loop {
             match &mut self.state {
                 State::Asleep => self.state = State::Checking((self.check)()),
@@ -46,8 +62,8 @@ impl Until {
                 }
                 State::Checking(checking) => {
                     match ready!(checking.as_mut().poll(context)) {
-                        Ok(true) => return Poll::Ready(Ok(())),
-                        Ok(false) => self.failures = 0,
+                        Ok(Some(finish)) => return Poll::Ready(Ok(finish)),
+                        Ok(None) => self.failures = 0,
                         // The events go on meanwhile.
                         Err(error) if error.is_retryable() && self.failures < TRIES => self.failures += 1,
                         Err(error) => return Poll::Ready(Err(error)),

@@ -1,13 +1,21 @@
 //! Creating without losing a sandbox, whatever happens on the way.
 
-use std::{panic::AssertUnwindSafe, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::FutureExt as _;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use serde_json::json;
 
 use super::service::{Reply, Request, Service, created, deleting, failure, info};
 use crate::{
-    CallOptions, Create, Error, ErrorKind,
+    AsyncSandboxer, CallOptions, Create, Error, ErrorKind,
     clock::{Clock as _, ManualClock},
     models::SandboxState,
 };
@@ -133,6 +141,107 @@ async fn a_create_dropped_on_its_way_is_found_by_its_key_and_deleted() {
     assert_eq!(requests[0].body, requests[1].body);
     assert_eq!(requests[2].header("x-sandboxer-confirm-delete"), Some("bx_1"));
     assert_eq!(client.get("bx_1").await.unwrap_err().kind(), ErrorKind::Closed);
+}
+
+/// Leads to the service, but for its first look, which never ends.
+#[derive(Clone, Default)]
+struct Stuck(Arc<AtomicUsize>);
+
+impl Resolve for Stuck {
+    fn resolve(&self, _: Name) -> Resolving {
+        let first = self.0.fetch_add(1, Ordering::SeqCst) == 0;
+        Box::pin(async move {
+            if first {
+                std::future::pending::<()>().await;
+            }
+            Ok(Box::new(std::iter::once(std::net::SocketAddr::from(([127, 0, 0, 1], 0)))) as Addrs)
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_create_dropped_before_a_connection_took_it_is_never_sent() {
+    let (service, resolver) = (Service::start(willing), Stuck::default());
+    let http =
+        reqwest::Client::builder().no_proxy().dns_resolver(Arc::new(resolver.clone())).tls_certs_only([]);
+    let client = AsyncSandboxer::builder()
+        .ignore_env()
+        .api_key("key")
+        .base_url(format!("http://stuck.test:{}/api/v1", service.port()))
+        .allow_plain_http()
+        .http_client(http.build().unwrap())
+        .build()
+        .unwrap();
+    {
+        let creating = client.create(Create::new());
+        tokio::pin!(creating);
+        let looked = async {
+            while resolver.0.load(Ordering::SeqCst) == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = &mut creating => panic!("its name is not resolved"),
+            () = looked => {}
+        }
+    }
+    client.close().await;
+    assert_eq!((service.calls().len(), resolver.0.load(Ordering::SeqCst)), (0, 1));
+}
+
+#[tokio::test]
+async fn a_create_dropped_between_its_tries_is_looked_for_only_if_one_may_have_made_something() {
+    type Case = (fn() -> Reply, bool);
+    let cases: [Case; 3] = [
+        (|| failure(429, "rate_limited"), false),
+        (|| failure(503, "out_of_capacity"), false),
+        (|| failure(503, "http_503"), true),
+    ];
+    for (first, looked_for) in cases {
+        let service = Service::start(move |request, before| match (request.call.as_str(), before) {
+            ("POST /sandboxes", 0) => first(),
+            _ => willing(request, before),
+        });
+        // Its clock stands still, so the second try never begins.
+        let clock = ManualClock::new();
+        let client = service.client_on(clock.shared());
+        {
+            let creating = client.create(Create::new());
+            tokio::pin!(creating);
+            let paused = async {
+                // The try's own limit is a minute, a pause at most half a second.
+                while clock.next_due().is_none_or(|due| due > Duration::from_secs(1)) {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                biased;
+                _ = &mut creating => panic!("the second try is not due"),
+                () = paused => {}
+            }
+        }
+        client.close().await;
+        let expected: &[&str] = match looked_for {
+            true => &["POST /sandboxes", "POST /sandboxes", "DELETE /sandboxes/bx_1"],
+            false => &["POST /sandboxes"],
+        };
+        assert_eq!(service.calls(), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_scope_that_no_try_can_have_begun_looks_for_nothing() {
+    let service = Service::start(|request, before| match (request.call.as_str(), before) {
+        ("POST /sandboxes", 0) => failure(429, "rate_limited"),
+        ("POST /sandboxes", 1) => failure(402, "billing_required"),
+        _ => willing(request, before),
+    });
+    let client = service.client().with(CallOptions::new().retries(1));
+    let error = client.scoped(Create::new(), |_| async { Ok(()) }).await.unwrap_err();
+    assert_eq!((error.kind(), error.attempts()), (ErrorKind::PaymentRequired, 2));
+    client.close().await;
+    assert_eq!(service.calls().len(), 2);
 }
 
 #[tokio::test]

@@ -177,6 +177,104 @@ async fn a_killed_command_was_stopped() {
 }
 
 #[tokio::test]
+async fn a_command_that_an_earlier_try_may_have_killed_was_stopped() {
+    let ended_before = || {
+        Reply::Json(
+            200,
+            json!({"ok": true, "type": "command.stopped",
+            "processId": 7, "running": false, "signaled": false, "command": null}),
+        )
+    };
+    type Case = (fn() -> Reply, u32, bool);
+    let cases: [Case; 5] = [
+        // Its first try may have done it, and the answer was lost or a gateway's.
+        (|| Reply::Drop, 2, true),
+        (|| failure(504, "http_504"), 2, true),
+        // It was turned away: something else has ended the command.
+        (|| failure(429, "rate_limited"), 2, false),
+        (|| failure(404, "not_found"), 1, false),
+        // A fault is the last that is heard.
+        (|| failure(504, "http_504"), 1, true),
+    ];
+    for (number, (first, tries, stopped)) in cases.into_iter().enumerate() {
+        let service = Service::start(move |request, before| match (request.call.as_str(), before) {
+            ("DELETE /sandboxes/bx_1/commands/7", 0) => first(),
+            ("DELETE /sandboxes/bx_1/commands/7", _) => ended_before(),
+            _ => {
+                Reply::Lines("{\"type\":\"exit\",\"status\":\"exited\",\"signal\":\"SIGTERM\"}\n".to_owned())
+            }
+        });
+        let sandbox = service.client().with(CallOptions::new().retries(tries - 1)).sandbox("bx_1");
+        let command = sandbox.command(7);
+        let killed = command.kill().await;
+        assert_eq!(killed.ok().map(|answer| answer.signaled), (tries == 2).then_some(false), "{number}");
+        let outcome = command.wait().await.unwrap().outcome();
+        assert_eq!(outcome == Outcome::Stopped, stopped, "{number}: {outcome}");
+        assert_eq!(service.calls().iter().filter(|call| call.starts_with("DELETE")).count() as u32, tries);
+    }
+}
+
+#[tokio::test]
+async fn a_kill_that_came_late_takes_back_nothing_of_another() {
+    // The first to come waits for its answer until the second has had its own.
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = std::sync::Mutex::new(released);
+    let service = Service::start(move |request, before| {
+        if request.call != "DELETE /sandboxes/bx_1/commands/7" {
+            return Reply::Lines(
+                "{\"type\":\"exit\",\"status\":\"exited\",\"signal\":\"SIGTERM\"}\n".to_owned(),
+            );
+        }
+        if before == 0 {
+            let _ = released.lock().unwrap().recv();
+        }
+        Reply::Json(
+            200,
+            json!({"ok": true, "type": "command.stopped",
+            "processId": 7, "running": false, "signaled": before == 1, "command": null}),
+        )
+    });
+    let command = service.client().sandbox("bx_1").command(7);
+    let (late, early) = (command.clone(), command.clone());
+    let (late, early) = tokio::join!(late.kill(), async {
+        while service.calls().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let early = early.kill().await;
+        release.send(()).unwrap();
+        early
+    });
+    assert_eq!((late.unwrap().signaled, early.unwrap().signaled), (false, true));
+    assert_eq!(command.wait().await.unwrap().outcome(), Outcome::Stopped);
+}
+
+#[tokio::test]
+async fn a_kill_that_was_dropped_counts_once_a_connection_has_taken_it() {
+    for taken in [false, true] {
+        let service = Service::start(|request, _| match request.call.starts_with("DELETE") {
+            true => Reply::Hang,
+            false => {
+                Reply::Lines("{\"type\":\"exit\",\"status\":\"exited\",\"signal\":\"SIGTERM\"}\n".to_owned())
+            }
+        });
+        let command = service.client().sandbox("bx_1").command(7);
+        let arrived = async {
+            // A call that is polled once has no connection yet.
+            while taken && service.calls().is_empty() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            answer = command.kill() => panic!("{answer:?}"),
+            () = arrived => {}
+        }
+        let outcome = command.wait().await.unwrap().outcome();
+        assert_eq!(outcome == Outcome::Stopped, taken, "{outcome}");
+    }
+}
+
+#[tokio::test]
 async fn logs_are_read_by_pages_with_the_id_found_in_the_history() {
     let service = Service::start(|request, _| {
         let call = request.call.as_str();
@@ -221,7 +319,13 @@ async fn logs_are_read_by_pages_with_the_id_found_in_the_history() {
         calls[2].starts_with("GET /sandboxes/bx_1/command-history/cmd_7/logs?")
             && calls[2].contains("encoding=base64")
     );
-    assert_eq!(command.logs(OutputStream::Stdout).collect(3).await.unwrap_err().kind(), ErrorKind::TooLarge);
+    let error = command.logs(OutputStream::Stdout).collect(100).await.unwrap_err();
+    assert_eq!((error.kind(), error.code()), (ErrorKind::Unexpected, "output_missing"));
+    assert_eq!(error.details(), Some(&json!({"stream": "stdout", "from": 0, "to": 2})));
+    assert_eq!((error.sandbox_id(), error.command_id()), (Some("bx_1"), Some("cmd_7")));
+    let mut logs = command.logs(OutputStream::Stdout);
+    assert!(matches!(logs.next().await, Some(Ok(Chunk::Gap(_)))));
+    assert_eq!(logs.collect(3).await.unwrap_err().kind(), ErrorKind::TooLarge);
     let unknown = service.client().sandbox("bx_1").command(8);
     let error = unknown.logs(OutputStream::Stdout).next().await.unwrap().unwrap_err();
     assert_eq!((error.kind(), error.code()), (ErrorKind::NotFound, "command_not_found"));

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::service::{Reply, Service, deleting, failure, info, sandbox, with};
-use crate::{Create, ErrorKind, Fork, ListOptions, Resume, Stop, Ttl, Update};
+use crate::{Create, Delivery, ErrorKind, Fork, ListOptions, Resume, Stop, Ttl, Update};
 
 fn action(kind: &str, stop: Option<&str>) -> Reply {
     let stop = stop.map(|status| {
@@ -81,13 +81,52 @@ async fn a_resume_whose_answer_is_lost_is_looked_after_and_never_sent_twice() {
     for (state, fine) in [("provisioning", true), ("archived", false)] {
         let service = Service::start(move |request, before| match (request.call.as_str(), before) {
             ("POST /sandboxes/bx_1/resume", _) => Reply::Drop,
-            (_, 0) => info(state),
+            (_, 0) => info("archived"),
+            (_, 1) => info(state),
             _ => info("ready"),
         });
-        let resumed = service.client().sandbox("bx_1").resume(Resume::new()).await;
+        let resumed = service.client().get("bx_1").await.unwrap().resume(Resume::new()).await;
         assert_eq!(resumed.is_ok(), fine, "{state}");
         let sent = service.calls().iter().filter(|call| call.starts_with("POST")).count();
         assert_eq!(sent, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_sandbox_that_may_have_been_up_all_along_was_not_resumed() {
+    for (before, after, fine) in [
+        (None, "ready", false),
+        (None, "provisioning", false),
+        (None, "provisioned", false),
+        (None, "new-state", false),
+        (Some("archived"), "ready", true),
+        (Some("archiving"), "running", false),
+        (Some("archiving"), "provisioning", true),
+        (Some("error"), "cloning", true),
+        (Some("archived"), "archiving", false),
+        (Some("archived"), "new-state", false),
+        (Some("ready"), "ready", false),
+        (Some("ready"), "running", false),
+        (Some("ready"), "provisioning", true),
+        (Some("provisioning"), "provisioned", false),
+        (Some("provisioning"), "ready", false),
+    ] {
+        let service = Service::start(move |request, looks| match (request.call.as_str(), looks) {
+            ("POST /sandboxes/bx_1/resume", _) => Reply::Drop,
+            (_, 0) => info(before.unwrap_or(after)),
+            (_, 1) => info(after),
+            _ => info("ready"),
+        });
+        let client = service.client();
+        let sandbox = match before {
+            Some(_) => client.get("bx_1").await.unwrap(),
+            None => client.sandbox("bx_1"),
+        };
+        let resumed = sandbox.resume(Resume::new().env("A", "1")).await;
+        assert_eq!(resumed.is_ok(), fine, "{before:?} {after}");
+        if let Err(error) = resumed {
+            assert_eq!((error.kind(), error.delivery()), (ErrorKind::Connection, Delivery::Unknown));
+        }
     }
 }
 

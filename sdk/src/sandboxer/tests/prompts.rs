@@ -318,6 +318,22 @@ async fn the_text_of_a_run_that_did_not_finish_is_an_error() {
     let error = own(&answering("interrupted", vec![])).text().await.unwrap_err();
     assert_eq!((error.code(), error.message()), ("prompt_interrupted", "the prompt was interrupted"));
 
+    // It is over, in a way that is not known or that is no end.
+    for status in ["cancelled", "queued"] {
+        let service = Service::start(move |request, _| match request.call.as_str() {
+            "GET /sandboxes/bx_1/prompts/p1" => Reply::Json(
+                200,
+                json!({"ok": true, "type": "prompt.run", "id": "bx_1",
+                "promptRun": {"id": "p1", "promptId": "p1", "status": status, "done": true}}),
+            ),
+            _ => page(&events(), None),
+        });
+        let error = own(&service).text().await.unwrap_err();
+        assert_eq!((error.kind(), error.code()), (ErrorKind::CommandFailed, &*format!("prompt_{status}")));
+        assert_eq!(error.details().unwrap()["status"], status);
+        assert!(error.message().contains(status), "{error}");
+    }
+
     // The reason cannot be had: the failure is told all the same.
     let service = Service::start(|request, _| match request.call.as_str() {
         "GET /sandboxes/bx_1/prompts/p1" => run("failed", Some("c1")),

@@ -82,6 +82,10 @@ impl Service {
         builder.clock(clock).build().unwrap()
     }
 
+    pub(super) fn port(&self) -> u16 {
+        url::Url::parse(&self.url).unwrap().port().unwrap()
+    }
+
     pub(super) fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
     }

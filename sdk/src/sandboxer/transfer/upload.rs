@@ -29,7 +29,11 @@ impl AsyncFiles {
     /// against their SHA-256 and renames. About 30 MiB of memory are used at most. The view's limits hold for each call;
     /// for an upload to an address, `idle` limits how long the connection takes nothing.
     ///
-    /// A future that is dropped on the way leaves the target as it was, and maybe that folder.
+    /// A future that is dropped on the way leaves the target as it was, and maybe that folder. That holds up to the last
+    /// step: once the only write, the end of what goes to an address or that command was sent, the target may still be
+    /// replaced, by the command up to ten minutes later. An error of that last step
+    /// ([`operation`](Error::operation) `Command` for the command) whose [`delivery`](Error::delivery) is `Unknown`, or that
+    /// is a 5xx, says the same, and the folder is left to the command then.
     ///
     /// # Errors
     ///

@@ -233,10 +233,56 @@ async fn an_earlier_try_in_doubt_keeps_the_call_in_doubt() {
     let client = client(&address).with(CallOptions::new().retries(1));
     let error = client.api().request(Method::GET, "/me", RequestOptions::new()).await.unwrap_err();
     assert_eq!((error.delivery(), error.attempts()), (Delivery::Unknown, 2));
-    assert_eq!(Delivery::after(Some(Delivery::Unknown), Delivery::NotSent), Delivery::Unknown);
-    assert_eq!(Delivery::after(Some(Delivery::NotSent), Delivery::NotSent), Delivery::NotSent);
-    assert_eq!(Delivery::after(Some(Delivery::Unknown), Delivery::Answered), Delivery::Answered);
-    assert_eq!(Delivery::after(Some(Delivery::Answered), Delivery::NotSent), Delivery::Answered);
+}
+
+#[tokio::test]
+async fn a_refusal_does_not_settle_what_an_earlier_try_may_have_done() {
+    let refused = || answer(402, &[], r#"{"error":{"code":"billing_required","message":"m"}}"#);
+    let throttled = || answer(429, &[("retry-after", "0")], "");
+    let fault = || answer(503, &[("retry-after", "0")], "");
+    for (steps, expected) in [
+        (vec![Step::Drop, refused()], Delivery::Unknown),
+        (vec![fault(), refused()], Delivery::Unknown),
+        (vec![Step::Drop, throttled(), refused()], Delivery::Unknown),
+        (vec![throttled(), refused()], Delivery::Answered),
+        (vec![refused()], Delivery::Answered),
+    ] {
+        let (peer, tries) = (Peer::start(steps.clone()), steps.len());
+        let error = client(&peer.url).api().create(CreateSandboxRequest::new()).await.unwrap_err();
+        assert_eq!((error.delivery(), error.attempts() as usize), (expected, tries), "{steps:?}");
+        assert_eq!((error.kind(), error.status()), (ErrorKind::PaymentRequired, Some(402)), "{steps:?}");
+        assert_eq!((error.code(), error.is_retryable()), ("billing_required", false), "{steps:?}");
+    }
+    // A read did nothing, however often it was sent.
+    let peer = Peer::start(vec![Step::Drop, answer(404, &[], "")]);
+    let error = get(&client(&peer.url)).await.unwrap_err();
+    assert_eq!((error.delivery(), error.attempts()), (Delivery::Answered, 2));
+    // A success that cannot be read settles nothing either.
+    for doubt in [Step::Drop, fault()] {
+        for unusable in ["<html>", r#"{"ok":false,"code":"x","message":"m"}"#] {
+            let peer = Peer::start(vec![doubt.clone(), answer(202, &[], unusable)]);
+            let error = client(&peer.url).api().create(CreateSandboxRequest::new()).await.unwrap_err();
+            assert_eq!(
+                (error.kind(), error.delivery()),
+                (ErrorKind::Unexpected, Delivery::Unknown),
+                "{doubt:?}"
+            );
+        }
+    }
+    // What an earlier try began may be what the key is in use for.
+    let clock = ManualClock::new();
+    let in_use = answer(
+        409,
+        &[("retry-after", "60")],
+        r#"{"error":{"code":"idempotency_in_progress","message":"m"}}"#,
+    );
+    let peer = Peer::start(vec![answer(503, &[("retry-after", "1")], ""), in_use]);
+    let client = builder(&peer.url).clock(clock.shared()).total(Duration::from_secs(30)).build().unwrap();
+    let create =
+        async { client.api().create(CreateSandboxRequest::new()).await.map(|_| serde_json::Value::Null) };
+    let error = on(&clock, &[Duration::from_secs(1)], create).await.unwrap_err();
+    assert_eq!((error.kind(), error.code()), (ErrorKind::Conflict, "idempotency_in_progress"));
+    assert_eq!((error.delivery(), error.attempts()), (Delivery::Unknown, 2));
 }
 
 /// A self-signed certificate, so that a client for https can be built on a machine without trusted roots.

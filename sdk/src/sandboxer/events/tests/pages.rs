@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::{Event, EventMode, EventOptions, EventPage, PageQuery};
+use super::super::{EventMode, EventOptions, EventPage, PageQuery};
 use super::script::*;
 use crate::{
     clock::{Clock as _, ManualClock},
@@ -216,13 +216,6 @@ async fn only_one_tasks_events_are_given_out_where_asked_for() {
     });
     let (mut stream, _) = script.follow(&clock, polling().task("p1").follow(false));
     assert_eq!(drain(&clock, &mut stream).await.unwrap(), ["p1 ", "r1 ", "r3 "]);
-}
-
-/// An event that may still grow, at a time of its number.
-fn growing(number: usize, content: &str) -> Event {
-    let mut event = value(number, content);
-    event["data"]["is_streaming"] = true.into();
-    Event::read(event).unwrap()
 }
 
 /// A page of what comes after a cursor in a list whose event 5 grows until `grown`.

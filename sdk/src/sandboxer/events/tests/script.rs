@@ -70,6 +70,10 @@ impl Script {
 }
 
 impl Transport for Script {
+    fn sandbox_id(&self) -> Option<&str> {
+        Some("bx_1")
+    }
+
     fn page(&mut self, request: PageQuery) -> Fetching {
         self.log.lock().unwrap().push(Asked::Page(request.clone()));
         self.pages += 1;
@@ -147,6 +151,13 @@ pub(super) fn value(number: usize, content: &str) -> Value {
 
 pub(super) fn event(number: usize, content: &str) -> Event {
     Event::read(value(number, content)).unwrap()
+}
+
+/// An event that may still grow, at a time of its number.
+pub(super) fn growing(number: usize, content: &str) -> Event {
+    let mut event = value(number, content);
+    event["data"]["is_streaming"] = true.into();
+    Event::read(event).unwrap()
 }
 
 pub(super) fn cursor(number: usize) -> String {

@@ -12,7 +12,7 @@ use super::{
     peer::{Act, Got, Peer, json as reply},
     told,
 };
-use crate::{AsyncFiles, Dialect, ErrorKind, MAX_FILE};
+use crate::{AsyncFiles, Delivery, Dialect, ErrorKind, MAX_FILE, Operation, clock::ManualClock};
 
 /// A service that takes files and answers commands with this exit code.
 fn service(exit: i64) -> (Peer, AsyncFiles) {
@@ -154,6 +154,82 @@ async fn what_the_joining_command_says_is_told_and_the_parts_are_removed() {
         let error = files.upload_from("x", &noise(MAX_FILE + 1)[..], Transfer::new()).await.unwrap_err();
         assert_eq!((error.kind(), error.code(), error.sandbox_id()), (kind, code, Some("bx_1")));
         cleared(&peer, 0);
+    }
+}
+
+#[tokio::test]
+async fn parts_are_left_to_a_joining_command_that_may_run_on() {
+    let refused = |status: u16, code: &str, message: &str, retryable: bool| {
+        reply(status, &json!({"ok": false, "error": code, "message": message, "retryable": retryable}))
+    };
+    let gone = |_: &str| Act::Say(Vec::new());
+    type Case<'a> = (&'a str, Box<dyn Fn(&str) -> Act + Send + Sync>, ErrorKind, Delivery, bool);
+    let cases: [Case<'_>; 8] = [
+        ("POST ", Box::new(gone), ErrorKind::Connection, Delivery::Unknown, true),
+        // A gateway gave up on it, or lost sight of it.
+        (
+            "POST ",
+            Box::new(move |_| refused(504, "http_504", "late", false)),
+            ErrorKind::Server,
+            Delivery::Answered,
+            true,
+        ),
+        (
+            "POST ",
+            Box::new(move |_| refused(502, "sandbox_direct_failed", "lost", true)),
+            ErrorKind::Server,
+            Delivery::Answered,
+            true,
+        ),
+        ("POST ", Box::new(|_| reply(200, &json!("what"))), ErrorKind::Unexpected, Delivery::Answered, true),
+        // It was turned away, and a part in doubt leaves nothing to wait for.
+        (
+            "POST ",
+            Box::new(move |_| refused(403, "forbidden", "no", false)),
+            ErrorKind::PermissionDenied,
+            Delivery::Answered,
+            false,
+        ),
+        (
+            "POST ",
+            Box::new(move |_| refused(502, "sandbox_direct_failed", "sandbox_restoring", true)),
+            ErrorKind::Server,
+            Delivery::Answered,
+            false,
+        ),
+        ("PUT ", Box::new(gone), ErrorKind::Connection, Delivery::Unknown, false),
+        (
+            "PUT ",
+            Box::new(move |_| refused(504, "http_504", "late", false)),
+            ErrorKind::Server,
+            Delivery::Answered,
+            false,
+        ),
+    ];
+    let content = noise(MAX_FILE + 1);
+    for (number, (method, act, kind, delivery, left)) in cases.into_iter().enumerate() {
+        let meets = if method == "PUT " { 1 } else { 2 };
+        let peer = Peer::start(move |got, before| {
+            if before == meets {
+                assert!(got.call.starts_with(method), "{}", got.call);
+                return act(&got.call);
+            }
+            answered(got, 0)
+        });
+        // Its time stands still: how long five unhurried megabytes take is no part of this.
+        let client = peer.builder(Dialect::Sandboxer).clock(ManualClock::new().shared()).build().unwrap();
+        let files = client.sandbox("bx_1").files();
+        let error = files.upload_from("x", &content[..], Transfer::new()).await.unwrap_err();
+        assert_eq!((error.kind(), error.delivery()), (kind, delivery), "{number}: {error}");
+        let operation = if method == "PUT " { Operation::WriteFile } else { Operation::Command };
+        assert_eq!(error.operation(), Some(operation), "{number}");
+        let calls = peer.calls();
+        let commands = calls.iter().filter(|call| call.starts_with("POST ")).count();
+        let joined = usize::from(method == "POST ");
+        assert_eq!(commands, joined + usize::from(!left), "{number}: {calls:?}");
+        if !left {
+            cleared(&peer, 0);
+        }
     }
 }
 
