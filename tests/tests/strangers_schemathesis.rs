@@ -24,6 +24,8 @@ const PACKAGE: Package = Package { title: "schemathesis", name: "schemathesis", 
 const KEY: &str = "sbx_live_under_test_k9x2";
 const SESSION: &str = "somebody-is-here";
 const LEAST_CASES: u64 = 2000;
+/// How many of them are to be in chains: steps from what earlier answers gave to what can be done with it.
+const LEAST_IN_CHAINS: u64 = 600;
 
 /// What no case brings to a success: `recover` needs a machine that nothing reaches, and whatever else met that one would
 /// rightly be answered with 502.
@@ -40,6 +42,8 @@ fn what_the_document_allows_and_forbids_is_answered_as_it_says() {
         "session": SESSION,
         "document": repository("specs/sandboxer.openapi.yaml"),
         "isolated": isolated,
+        "program": std::env::current_exe().unwrap(),
+        "requirements": repository("tests/requirements/schemathesis.txt"),
     });
     // Fails with what schemathesis says, which has a command to reproduce each difference.
     let report = python.run(&suite("main.py"), given.to_string().as_bytes());
@@ -53,7 +57,16 @@ fn what_the_document_allows_and_forbids_is_answered_as_it_says() {
         serde_json::from_value(report["operations"].clone()).unwrap();
     let cases = report["cases"].as_u64().unwrap();
     let succeeded: BTreeSet<&str> = with_status(&seen, 200..300);
+    let phases: BTreeMap<String, u64> = serde_json::from_value(report["phases"].clone()).unwrap();
+    let links: BTreeMap<String, u64> = serde_json::from_value(report["links"].clone()).unwrap();
+    let unfollowed: Vec<&String> =
+        links.iter().filter(|(_, count)| **count == 0).map(|(name, _)| name).collect();
     aloud(&summary(&report, cases, &seen, succeeded.len(), clock.elapsed().as_secs()));
+    aloud(&format!(
+        "STRANGER schemathesis: {phases:?}, {} of {} links led to a success, all but {unfollowed:?}",
+        links.len() - unfollowed.len(),
+        links.len(),
+    ));
 
     // Streams are operations of their own in this list, but not in the report.
     let operations = Spec::read(Dialect::default()).operations();
@@ -68,9 +81,46 @@ fn what_the_document_allows_and_forbids_is_answered_as_it_says() {
     assert_eq!(missing, BTreeSet::from(WITHOUT_SUCCESS));
     assert_eq!(with_status(&seen, 500..600), BTreeSet::new());
     assert!(cases >= LEAST_CASES, "only {cases} cases");
+    assert_eq!(phases.keys().collect::<Vec<_>>(), ["coverage", "examples", "fuzzing", "stateful"]);
+    assert!(phases["stateful"] >= LEAST_IN_CHAINS, "only {} cases in chains", phases["stateful"]);
+    // Which of them chance leads to is another matter in each version of the document, so not all are asked for.
+    assert!(
+        links.len() >= 40 && unfollowed.len() * 6 <= links.len(),
+        "these links led nowhere: {unfollowed:?}"
+    );
     for media in ["application/x-ndjson", "text/event-stream"] {
         assert!(report["streams"][media].as_u64() > Some(0), "no {media} was read: {}", report["streams"]);
     }
+    is_as_before(&report, isolated);
+}
+
+#[test]
+fn an_exception_allows_what_it_names_and_nothing_besides() {
+    let Some(python) = python::with(&PACKAGE) else { return };
+    let judged: Value = serde_json::from_slice(&python.run(&suite("judge.py"), b"")).unwrap();
+    assert_eq!(judged, json!({"judged": 8}));
+}
+
+/// Compares the run with an earlier one of the same inputs, if there was one: the same requests, with the same statuses.
+fn is_as_before(report: &Value, isolated: bool) {
+    let wall = if isolated { "isolated" } else { "process" };
+    let place = repository(&format!("target/strangers/schemathesis-{wall}.lines"));
+    let inputs = report["inputs"].as_str().unwrap();
+    let lines: Vec<&str> =
+        report["lines"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
+    let now = format!("{inputs}\n{}\n", lines.join("\n"));
+    let before = fs::read_to_string(&place).unwrap_or_default();
+    if before.lines().next() != Some(inputs) {
+        fs::write(&place, now).unwrap();
+        return;
+    }
+    let mut pairs = before.lines().zip(now.lines()).enumerate();
+    let first = pairs.find(|(_, (before, now))| before != now);
+    assert!(
+        before == now,
+        "a run of the same inputs went otherwise before, {first:?} is the first difference: {}",
+        place.display()
+    );
 }
 
 /// A server with things to meet; commands behind a wall where that works.

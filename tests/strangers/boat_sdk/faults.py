@@ -1,9 +1,7 @@
 """Faults of the client, each shown, whatever the face: see faults.json."""
 
 import contextlib
-import http.server
 import json
-import threading
 import time
 import unittest.mock
 
@@ -19,6 +17,7 @@ from boat_sdk import (
     boat_helpers,
 )
 from case import ERRORS
+from scripted import scripted
 from stranger import collect, equal, fault, refused, until
 
 
@@ -75,36 +74,11 @@ async def an_interrupted_run_is_waited_for_still(case):
         fault("interrupted-runs", f"waiting for a run that is {run.status} ends with {type(wrong).__name__}")
 
 
-class _Scripted(http.server.BaseHTTPRequestHandler):
-    """Answers with what it was told to, one after the other, and ends the connection after each. A list is a stream."""
-
-    def do_GET(self):
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.server.asked.append(self.path)
-        status, body = self.server.answers.pop(0)
-        is_stream = isinstance(body, list)
-        self.send_response(status)
-        self.send_header("Content-Type", "application/x-ndjson" if is_stream else "application/json")
-        self.end_headers()
-        self.wfile.write("".join(json.dumps(line) + "\n" for line in (body if is_stream else [body])).encode())
-
-    do_POST = do_GET
-
-    def log_message(self, *_):
-        pass
-
-
 @contextlib.contextmanager
 def _scripted(case, *answers):
     """Another server, and a client of it."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Scripted)
-    server.answers, server.asked = list(answers), []
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    try:
-        yield server, case.of("x", f"http://127.0.0.1:{server.server_port}/api/v1").whole
-    finally:
-        server.shutdown()
-        server.server_close()
+    with scripted(*answers) as server:
+        yield server, case.of("x", server.url).whole
 
 
 async def a_stream_that_breaks_off_looks_complete(case):
@@ -136,11 +110,26 @@ async def the_last_events_of_a_run_are_missed(case):
     with _scripted(case, (200, none), (202, queued), (200, none), (200, finished)) as (server, api):
         hello = PromptRequest(provider="codex", prompt="hello")
         equal(await collect(boat_helpers.stream_prompt(api, sandbox_id, hello)), [])
-    looks = [path.rsplit("/", 1)[1].split("?")[0] for path in server.asked]
+    looks = [one.path.rsplit("/", 1)[1].split("?")[0] for one in server.asked]
     fault("last-events", f"stream_prompt() asks for {', '.join(looks)} and ends")
+
+
+async def only_the_first_events_are_passed_over(case):
+    sandbox_id = "bx_22222222"
+    page = lambda name, more: {
+        "ok": True,
+        "type": "events.list",
+        "id": sandbox_id,
+        "events": [{"id": name, "type": "prompt", "timestamp": 1, "data": {"status": "finished"}}],
+        "pageInfo": {"hasMore": more, "nextCursor": name if more else None, "limit": 1},
+    }
+    # All of it was there before.
+    with _scripted(case, (200, page("first", True)), (200, page("second", False))) as (_, api):
+        event = next(boat_helpers.stream_events(api, sandbox_id))
+    fault("first-events", f"the {event.id} of 2 pages that were there comes as new")
 
 
 async def an_id_leads_to_another_path(case):
     with _scripted(case, (404, [])) as (server, api):
         await refused(lambda: api.get(".."), ERRORS[404], status=404)
-    fault("unchecked-ids", f"get('..') asks for {server.asked[0].rstrip('/')}")
+    fault("unchecked-ids", f"get('..') asks for {server.asked[0].path.rstrip('/')}")

@@ -1,9 +1,8 @@
 """Ports, desktops and SSH keys."""
 
 import tempfile
-import urllib.request
 
-from around import free_ports, public_key
+from around import free_ports, public_key, says
 from boat_sdk import DesktopRequest, HostPortRequest, SshKeyRequest
 from case import fails
 from stranger import equal, until
@@ -17,15 +16,7 @@ async def a_port_is_reached_from_outside(case):
         hosted = api.host_port(sandbox_id, HostPortRequest(port=port, localhost=True, title="site"))
         equal((hosted.type, hosted.port, hosted.localhost, hosted.is_protected), ("port.hosted", port, True, True))
         assert "_token=" in hosted.url
-
-        def answered():
-            try:
-                with urllib.request.urlopen(hosted.url, timeout=10) as answer:
-                    return answer.read() == b"hello"
-            except OSError:
-                return False
-
-        await until(answered, "the page")
+        await until(lambda: says(hosted.url, b"hello"), "the page")
         public = api.host_port(sandbox_id, HostPortRequest(port=port + 1, public=True))
         equal((public.is_protected, "_token" in public.url), (False, False))
 

@@ -1,4 +1,4 @@
-"""What scenarios have around them: the server's clock, work for an agent, a listener of their own, free ports, a key."""
+"""What scenarios have around them: the server's clock, work for an agent, a listener of their own, free ports, pages, a key."""
 
 import contextlib
 import http.server
@@ -8,6 +8,7 @@ import socket
 import subprocess
 import threading
 import traceback
+import urllib.request
 
 # A prompt that keeps an agent at work until there is a file `go`.
 AT_WORK = "```sh\nwhile [ ! -e go ]; do sleep 0.02; done\n```"
@@ -84,6 +85,15 @@ def free_ports(count):
                 held.enter_context(socket.socket()).bind(("127.0.0.1", port))
             return first
     raise AssertionError("no port is free")
+
+
+def says(url, text):
+    """Whether this is what is answered there by now."""
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return answer.read() == text
+    except OSError:
+        return False
 
 
 def public_key(folder):

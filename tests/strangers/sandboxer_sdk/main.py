@@ -10,13 +10,14 @@ import environments
 import errors
 import faults
 import lifecycle
+import scripted_faults
 import snapshots
 import ways_in
 from case import Case, take
 from stranger import run, scenarios_of
 
 # The last of them move the server's clock.
-MODULES = [account, environments, lifecycle, commands, ways_in, snapshots, errors, deliveries, faults, agents]
+MODULES = [account, environments, lifecycle, commands, ways_in, snapshots, errors, deliveries, faults, scripted_faults, agents]
 
 
 def main():

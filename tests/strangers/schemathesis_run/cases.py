@@ -2,12 +2,18 @@
 
 Only values that the document allows are replaced: a case that is wrong on purpose stays wrong. One value in five is left
 as it was drawn, which is how the refusals of what does not exist are met.
+
+In chains of requests all are replaced, but for what a link has put in place. Nothing there may depend on what was sent before
+the chain: schemathesis draws the same beginning again, and goes no further once that leads elsewhere.
 """
 
+import copy
+import zlib
 from collections import Counter
+from collections.abc import Mapping
 
 from schemathesis.core.parameters import ParameterLocation
-from schemathesis.generation.meta import CoveragePhaseData, CoverageScenario, coverage_scenario
+from schemathesis.generation.meta import CoveragePhaseData, CoverageScenario, TestPhase, coverage_scenario
 
 from world import CAPPED_SECONDS, LINES, PROMPT, PUBLIC_KEY
 
@@ -30,23 +36,29 @@ USING_UP = (
 
 
 class Cases:
-    def __init__(self, world, own_key, isolated):
+    def __init__(self, world, own_key, isolated, links):
         self.world = world
+        self.links = links
         self.own_key = own_key
         self.isolated = isolated
         self.turn = Counter()
         self.conversation = None
+        self.in_chain = False
 
     def due(self, *what):
         """Whether this value is replaced; counts, so that every run decides alike."""
+        if self.in_chain:
+            return True
         self.turn[what] += 1
         return self.turn[what] % LEFT_AS_DRAWN != 0
 
     def prepare(self, case):
         """Called with each case right before it is sent."""
         operation = case.operation.definition.raw["operationId"]
+        self.in_chain = case.meta.phase.name is TestPhase.STATEFUL
         if coverage_scenario(case) is CoverageScenario.UNSPECIFIED_HTTP_METHOD:
             return
+        own_parts(case)
         if is_valid(case, ParameterLocation.PATH):
             self.path(operation, case)
         if is_valid(case, ParameterLocation.QUERY):
@@ -65,7 +77,11 @@ class Cases:
     def path(self, operation, case):
         drawn = case.path_parameters
         # What a link has put in place stays, with the exception of what must not be taken away.
-        free = [name for name in drawn if drawn[name] not in self.world.known]
+        if self.in_chain:
+            # Among what was drawn are ids of earlier answers.
+            free = [name for name in drawn if name not in self.links.placed(case, "path_parameters")]
+        else:
+            free = [name for name in drawn if drawn[name] not in self.world.known]
         if operation in USING_UP:
             free += [name for name in drawn if drawn[name] in self.world.lasting()]
         if not free:
@@ -86,7 +102,7 @@ class Cases:
         if name == "sandboxId":
             if operation == "share":
                 return world.shared
-            return world.archived if self.turn[operation, "path"] % 7 == 3 else world.main
+            return world.archived if self.turn[operation, "path"] % 7 == 3 and not self.in_chain else world.main
         return {
             "apiKeyId": self.own_key,
             "commandId": world.command,
@@ -140,6 +156,8 @@ class Cases:
         for name in list(case.query or {}):
             if is_under_test(case, ParameterLocation.QUERY, name) or not isinstance(case.query[name], (str, int)):
                 continue
+            if name in self.links.placed(case, "query"):
+                continue
             value = self.asked(operation, name)
             if value is not None and self.due(operation, "query", name):
                 case.query[name] = value
@@ -182,6 +200,9 @@ class Cases:
     def body(self, operation, body):
         if operation in ("createWebhook", "updateWebhook"):
             self.world.prune_webhooks()
+        if operation == "command" and self.in_chain and "stream" not in body:
+            # Most of what a command leads to needs one that runs in the background.
+            body.setdefault("detached", True)
         for name in list(body):
             value = self.field(operation, name, body[name])
             if value is not None and body[name] is not None and self.due(operation, "body", name):
@@ -191,6 +212,8 @@ class Cases:
         """Something that a field can say."""
         world = self.world
         match operation, name:
+            case "command", "command" if self.in_chain:
+                return LINES[zlib.crc32(drawn.encode()) % len(LINES)]
             case "command", "command":
                 self.turn[operation, "line"] += 1
                 count = self.turn[operation, "line"]
@@ -287,6 +310,15 @@ class Cases:
                 world.reset_retention()
             case "setActiveOrganization":
                 world.call("PATCH", "/orgs/active", {"org": None})
+
+
+def own_parts(case):
+    """Gives a case parts of its own. Those that come from the document's examples are lent, and would be changed for all."""
+    for name in ("path_parameters", "query", "headers", "body"):
+        part = getattr(case, name)
+        if isinstance(part, (Mapping, list)):
+            # As it is: the case is to notice only what is changed from here on.
+            object.__setattr__(case, name, copy.deepcopy(part))
 
 
 def is_valid(case, location):

@@ -1,8 +1,9 @@
 """Runs schemathesis against a server, with this repository's API document.
 
 Reads a JSON object from standard input: `url`, `key` (the key under test), `session` (the token of a person who is signed
-in), `document` (the path of the API document) and `isolated` (whether commands run behind a wall). Writes a JSON report to
-standard output and what schemathesis says to standard error; ends with 1 if anything differed.
+in), `document` (the path of the API document), `isolated` (whether commands run behind a wall), and the paths of the `program`
+that is the server and of the `requirements`. Writes a JSON report to standard output and what schemathesis says to standard
+error; ends with 1 if anything differed.
 """
 
 import os
@@ -25,6 +26,7 @@ from schemathesis.cli import schemathesis as command_line
 
 from cases import Cases
 from exceptions import Exceptions
+from links import Links, operation_of
 from world import World
 
 HERE = pathlib.Path(__file__).parent
@@ -36,7 +38,11 @@ WEBSOCKETS = ("execWebSocket", "sshWebSocket")
 
 def say_statuses(raw):
     """Makes the responses of the document say what its extensions say: which statuses an operation may have."""
-    statuses = {code: str(entry["status"]) for code, entry in raw["x-error-codes"].items()}
+
+    def status_of(code, operation):
+        described = raw["x-error-codes"][code]
+        return str(described.get("statusAt", {}).get(operation["operationId"], described["status"]))
+
     for path in raw["paths"].values():
         for method, operation in path.items():
             if method == "parameters":
@@ -50,7 +56,7 @@ def say_statuses(raw):
             responses = operation["responses"]
             default = responses.pop("default", None)
             if default is not None:
-                for status in sorted({statuses[code] for code in codes} - responses.keys()):
+                for status in sorted({status_of(code, operation) for code in codes} - responses.keys()):
                     responses[status] = default
             for response in responses.values():
                 say_streams(response.get("content", {}))
@@ -80,12 +86,16 @@ class Seen:
 
     def __init__(self):
         self.statuses = defaultdict(Counter)
+        self.phases = Counter()
         self.streams = Counter()
-        self.digest = hashlib.sha256()
+        # One line a request; no ids, which are new in each run.
+        self.lines = []
 
     def note(self, operation, case, response):
         self.statuses[operation][response.status_code] += 1
-        self.digest.update(f"{operation} {case.method} {response.status_code} ".encode())
+        phase = case.meta.phase.name.value
+        self.phases[phase] += 1
+        self.lines.append(f"{phase} {operation} {case.method} {response.status_code}")
         media = response.headers.get("content-type", [""])[0]
         if media in (JSON_LINES, EVENTS):
             self.streams[media] += 1
@@ -94,21 +104,22 @@ class Seen:
         return {
             "cases": sum(sum(counts.values()) for counts in self.statuses.values()),
             "operations": {name: dict(sorted(counts.items())) for name, counts in sorted(self.statuses.items())},
+            "phases": self.phases,
             "streams": self.streams,
             # The same for two runs that sent the same and got the same statuses.
-            "digest": self.digest.hexdigest()[:16],
+            "digest": hashlib.sha256("\n".join(self.lines).encode()).hexdigest()[:16],
+            "lines": self.lines,
         }
 
 
-def register(cases, exceptions, seen):
+def register(cases, exceptions, seen, links):
     """Hooks ours into schemathesis."""
-
-    def name_of(case):
-        return case.operation.definition.raw["operationId"]
+    links.watch()
 
     @schemathesis.hook
     def before_load_schema(context, raw_schema):
         say_statuses(raw_schema)
+        links.read(raw_schema)
 
     @schemathesis.hook
     def before_add_examples(context, examples):
@@ -121,12 +132,13 @@ def register(cases, exceptions, seen):
 
     @schemathesis.hook
     def after_call(context, case, response):
-        seen.note(name_of(case), case, response)
-        cases.settle(name_of(case), case, response)
+        seen.note(operation_of(case), case, response)
+        links.note(case, response)
+        cases.settle(operation_of(case), case, response)
 
     @schemathesis.hook
     def filter_failure(context, failure, case, response):
-        return not exceptions.allows(name_of(case), failure, case, response)
+        return not exceptions.allows(operation_of(case), failure, case, response)
 
 
 def run(given):
@@ -147,20 +159,29 @@ def run(given):
             return end.code or 0
 
 
+def inputs(given):
+    """A digest of all that a run depends on."""
+    digest = hashlib.sha256(f"{sys.version} {given['isolated']}".encode())
+    for path in (given["document"], given["program"], given["requirements"], *sorted(HERE.glob("*.*"))):
+        digest.update(hashlib.sha256(pathlib.Path(path).read_bytes()).digest())
+    return digest.hexdigest()
+
+
 def main():
     given = json.load(sys.stdin)
     world = World(given["url"], given["session"])
     keys = world.call("GET", "/api-keys")["apiKeys"]
     own = next(row["id"] for row in keys if row["keyLastFour"] == given["key"][-4:])
-    cases = Cases(world, own, given["isolated"])
+    seen, links = Seen(), Links()
+    cases = Cases(world, own, given["isolated"], links)
     exceptions = Exceptions(yaml.safe_load((HERE / "exceptions.yaml").read_text())["exceptions"], cases)
-    seen = Seen()
-    register(cases, exceptions, seen)
+    register(cases, exceptions, seen, links)
     status = run(given)
     unused = exceptions.unused()
     for row in unused:
         print(f"an exception that nothing needs any more: {row}", file=sys.stderr)
-    json.dump({**seen.report(), "exceptions": exceptions.report()}, sys.stdout)
+    report = {**seen.report(), "inputs": inputs(given), "links": links.followed, "exceptions": exceptions.report()}
+    json.dump(report, sys.stdout)
     return 1 if status or unused else 0
 
 

@@ -85,6 +85,7 @@ class World:
 
     def seed(self):
         self.org = next(row["id"] for row in self.call("GET", "/orgs")["orgs"] if row["name"] == "Acme")
+        self.actions = set(self.call("GET", "/api-keys")["catalog"]["actions"])
         environments = {row["name"]: row["id"] for row in self.call("GET", "/environments")["environments"]}
         self.base, self.environment = environments["base"], environments["ci"]
         self.variable("SEEDED")
