@@ -25,18 +25,22 @@ impl EnvProgram {
         Self { path, resets_signals }
     }
 
-    /// What is put in front of a command so that it has these variables and no ignored signal; often nothing.
-    pub(crate) fn in_front<'a>(
-        &'a self,
-        variables: impl IntoIterator<Item = &'a (String, String)>,
-    ) -> Vec<String> {
-        let variables = variables.into_iter().map(|(name, value)| format!("{name}={value}"));
-        let words: Vec<String> =
-            self.resets_signals.then(|| "--default-signal".to_owned()).into_iter().chain(variables).collect();
-        if words.is_empty() {
-            return words;
+    /// What is put in front of a program so that it starts with no signal ignored; mostly nothing.
+    pub(crate) fn with_default_signals(&self) -> Vec<String> {
+        if self.resets_signals { vec![self.path(), "--default-signal".to_owned()] } else { Vec::new() }
+    }
+
+    /// What is put in front of a program so that it has these variables; without any, nothing.
+    pub(crate) fn with_variables(&self, variables: Vec<&(String, String)>) -> Vec<String> {
+        if variables.is_empty() {
+            return Vec::new();
         }
-        [self.path.to_string_lossy().into_owned()].into_iter().chain(words).collect()
+        let variables = variables.into_iter().map(|(name, value)| format!("{name}={value}"));
+        [self.path()].into_iter().chain(variables).collect()
+    }
+
+    fn path(&self) -> String {
+        self.path.to_string_lossy().into_owned()
     }
 }
 
@@ -78,12 +82,11 @@ mod tests {
 
     #[test]
     fn nothing_stands_in_front_of_most_commands() {
-        let odd = [("a.b".to_owned(), "c d".to_owned())];
+        let odd = ("a.b".to_owned(), "c d".to_owned());
         let mut env = EnvProgram { path: "/bin/env".into(), resets_signals: false };
-        assert!(env.in_front([]).is_empty());
-        assert_eq!(env.in_front(&odd), ["/bin/env", "a.b=c d"]);
+        assert!(env.with_default_signals().is_empty() && env.with_variables(Vec::new()).is_empty());
+        assert_eq!(env.with_variables(vec![&odd]), ["/bin/env", "a.b=c d"]);
         env.resets_signals = true;
-        assert_eq!(env.in_front([]), ["/bin/env", "--default-signal"]);
-        assert_eq!(env.in_front(&odd), ["/bin/env", "--default-signal", "a.b=c d"]);
+        assert_eq!(env.with_default_signals(), ["/bin/env", "--default-signal"]);
     }
 }

@@ -68,15 +68,10 @@ pub(crate) fn command(
     cwd: &Path,
     processes: Option<u32>,
 ) -> Command {
-    let mut words = chain.iter().map(String::as_str);
-    let mut command = match words.next() {
-        Some(first) => Command::new(first),
-        None => Command::new(sh),
-    };
+    let first = env.with_default_signals();
+    let mut words = chain.iter().chain(&first).map(Path::new).chain([sh]);
+    let mut command = Command::new(words.next().unwrap_or(sh));
     command.args(words);
-    if !chain.is_empty() {
-        command.arg(sh);
-    }
     command.env_clear();
     let (plain, odd): (Vec<_>, Vec<_>) = spec.env.iter().partition(|(name, _)| shell_can_set(name));
     for (index, (name, value)) in plain.iter().enumerate() {
@@ -87,7 +82,7 @@ pub(crate) fn command(
     command.arg(plain.len().to_string()).arg(&spec.argv[0]);
     // Shells call this limit by different letters, and some have no word for it.
     command.arg(processes.map_or_else(|| "-".to_owned(), |count| count.to_string()));
-    command.args(env.in_front(odd)).args(&spec.argv);
+    command.args(env.with_variables(odd)).args(&spec.argv);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -161,7 +161,7 @@ fn direct_command(env: &EnvProgram, spec: &CommandSpec, cwd: &Path) -> Result<Co
     if !cwd.is_dir() {
         return Err(RunnerError::BadCwd(spec.cwd.clone()));
     }
-    let before = env.in_front([]);
+    let before = env.with_default_signals();
     if !before.is_empty() && !can_be_found(spec, cwd) {
         return Err(RunnerError::NotFound(spec.argv[0].clone()));
     }
