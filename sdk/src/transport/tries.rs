@@ -21,7 +21,9 @@ struct Known {
     answered: bool,
     /// The answer to a try never came.
     cut: bool,
-    /// A try that failed may have had an effect.
+    /// A fault of the service after which the call may have had an effect was the answer to a try.
+    faulted: bool,
+    /// So may it have had after a try that came to something else.
     in_doubt: bool,
 }
 
@@ -41,45 +43,52 @@ impl Tries {
         known.current = None;
         let acted = may_have_acted(facts);
         let fault = acted && facts.status.is_some_and(|status| status >= 500);
-        let delivery = known.delivery(repeat, facts.delivery, fault);
+        let delivery = known.delivery(repeat, facts.delivery, fault, acted);
         known.answered |= facts.delivery == Delivery::Answered;
         known.cut |= facts.delivery == Delivery::Unknown;
-        known.in_doubt |= acted;
+        known.faulted |= fault;
+        known.in_doubt |= acted && !fault;
         delivery
     }
 
     /// How far a call got whose last try was answered with a success that cannot be used.
     pub(crate) fn unusable(&self, repeat: Repeat) -> Delivery {
-        self.lock().delivery(repeat, Delivery::Answered, false)
+        self.lock().delivery(repeat, Delivery::Answered, false, false)
     }
 
     /// Whether a try that failed may have had an effect.
     pub(crate) fn in_doubt(&self) -> bool {
-        self.lock().in_doubt
+        self.lock().is_in_doubt()
     }
 
     /// Whether any try has had an effect or may still have one. A try that no connection has taken yet is withdrawn, so
     /// this is for a call that is over or was dropped.
     pub(crate) fn may_have_acted(&self) -> bool {
         let known = self.lock();
-        known.in_doubt || known.current.as_ref().is_some_and(|mark| !mark.give_up())
+        known.is_in_doubt() || known.current.as_ref().is_some_and(|mark| !mark.give_up())
     }
 }
 
 impl Known {
+    fn is_in_doubt(&self) -> bool {
+        self.faulted || self.in_doubt
+    }
+
     /// How far the call got, its last try included. An answer settles only what it is the answer to: if an earlier try may
     /// have had an effect, a refusal of a later one does not take that back, nor does a success that cannot be used. For a
-    /// read there is nothing to take back. `fault`: the last answer is itself one after which the call may have had an
-    /// effect, by its status.
-    fn delivery(&self, repeat: Repeat, last: Delivery, fault: bool) -> Delivery {
+    /// read there is nothing to take back. `acted`: the last answer is itself one after which the call may have had an
+    /// effect; `fault`: by its status.
+    fn delivery(&self, repeat: Repeat, last: Delivery, fault: bool, acted: bool) -> Delivery {
         let reads = repeat == Repeat::Safe;
         match last {
             Delivery::Unknown => Delivery::Unknown,
             Delivery::Answered if reads => Delivery::Answered,
-            // A fault of the service says of itself that the call may have had an effect.
-            Delivery::Answered if self.cut || self.in_doubt && !fault => Delivery::Unknown,
+            // An answer that says the same of itself, or more, takes nothing back.
+            Delivery::Answered if self.cut || self.faulted && !fault || self.in_doubt && !acted => {
+                Delivery::Unknown
+            }
             Delivery::Answered => Delivery::Answered,
-            Delivery::NotSent if self.cut || self.in_doubt && !reads => Delivery::Unknown,
+            Delivery::NotSent if self.cut || self.is_in_doubt() && !reads => Delivery::Unknown,
             Delivery::NotSent if self.answered => Delivery::Answered,
             Delivery::NotSent => Delivery::NotSent,
         }
@@ -125,7 +134,7 @@ mod tests {
             (&[&fault, &machines], Unknown, Answered, true),
             (&[&fault, &redirect], Unknown, Answered, true),
             (&[&in_use], Answered, Answered, true),
-            (&[&in_use, &in_use], Unknown, Answered, true),
+            (&[&in_use, &in_use], Answered, Answered, true),
             (&[&in_use, &fault], Answered, Answered, true),
             (&[&in_use, &refused], Unknown, Answered, true),
             (&[&refused, &cut], Unknown, Unknown, true),
