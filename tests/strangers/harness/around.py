@@ -62,10 +62,11 @@ class _Listener(http.server.BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def listener():
-    """A server that takes every POST; `url` is its address, `received` the queue of paths, headers and bodies."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Listener)
-    server.received = queue.Queue()
+def serving(handler, **kept):
+    """A server on a free port of this machine; `url` is its address, and its handlers find what is `kept` on it."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    for name, value in kept.items():
+        setattr(server, name, value)
     server.url = f"http://127.0.0.1:{server.server_port}"
     # It looks often whether it is to end.
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
@@ -74,6 +75,11 @@ def listener():
     finally:
         server.shutdown()
         server.server_close()
+
+
+def listener():
+    """A server that takes every POST; `received` is the queue of paths, headers and bodies."""
+    return serving(_Listener, received=queue.Queue())
 
 
 def free_ports(count):

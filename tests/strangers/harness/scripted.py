@@ -3,7 +3,8 @@
 import contextlib
 import http.server
 import json
-import threading
+
+from around import serving
 
 
 class Cut:
@@ -47,12 +48,6 @@ def _written(body):
 def scripted(*answers):
     """Such a server. An answer is a status, a body (a list is a stream of lines, a text one of events, all else JSON) and more
     headers, if any; None ends the connection without one. `asked` has what came: `command`, `path` and `headers`."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Scripted)
-    server.answers, server.asked = list(answers), []
-    server.url = f"http://127.0.0.1:{server.server_port}/api/v1"
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    try:
+    with serving(_Scripted, answers=list(answers), asked=[]) as server:
+        server.url += "/api/v1"
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()
